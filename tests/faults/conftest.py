@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
 from tests.builders import place
 from tests.doubles import World
 from tests.faults.model.recorder import Recorder
-from tests.lake import Lake
+from tests.faults.spark_lake import SparkLake
 
 
 @pytest.fixture
-def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
+def lake(tmp_path: Path, rivermouth_broker: Broker, rivermouth_spark: SparkSession) -> SparkLake:
     """An empty lake of the test's own on the shared broker; name topics apart."""
-    return Lake(tmp_path, rivermouth_broker.bootstrap_servers)
+    return SparkLake(tmp_path, rivermouth_broker.bootstrap_servers, rivermouth_spark)
 
 
 @pytest.fixture

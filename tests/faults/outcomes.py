@@ -1,32 +1,14 @@
-"""A pipeline to run, and what came of it, said in one word by a test."""
+"""What came of a run, said in one word by a test."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
 from rivermouth.verify import Kind, verify
-from tests.lake import Heard, Lake, append_pipeline
+from tests.lake import Heard, Lake
 from tests.processes import said_by
-
-
-def ready(lake: Lake, topic: str, partitions: int = 1, records: int = 5, **source: Any) -> Path:
-    """A pipeline ``p`` that appends the bids of a new topic; its table."""
-    lake.topic(topic, partitions)
-    config = lake.configure(p=append_pipeline(topic, **source))
-    lake.bids(topic, records, partitions)
-    return lake.path(str(config.pipelines["p"].target.table))
-
-
-def filled(lake: Lake, spark: SparkSession, topic: str, partitions: int = 1) -> Path:
-    """The same, once five bids were read."""
-    table = ready(lake, topic, partitions)
-    went_well(lake.run(spark, "p"))
-    return table
 
 
 def went_well(heard: Heard) -> Heard:

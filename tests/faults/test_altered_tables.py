@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.faults.outcomes import check_proved, ready, refusal, went_well
-from tests.lake import Lake
+from tests.faults.outcomes import check_proved
+from tests.faults.spark_lake import SparkLake
 from tests.points import passing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
@@ -45,13 +45,13 @@ def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callabl
 
 @pytest.mark.parametrize("kind", ALTERED)
 def test_a_table_that_gets_in_mid_run_goes_on(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     point, how, by = ALTERED[kind]
-    table = ready(lake, f"gets_{[*ALTERED].index(kind)}", 1, 15, max_offsets_per_trigger=5)
-    passing(monkeypatch, altering(rivermouth_spark, table, point, how))
+    table = lake.ready(f"gets_{[*ALTERED].index(kind)}", 1, 15, max_offsets_per_trigger=5)
+    passing(monkeypatch, altering(lake.spark, table, point, how))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     # The first entry begins the partition.
     assert [each.applied for each in heard.commits] == [0, 5, 5, 5]
@@ -62,19 +62,19 @@ def test_a_table_that_gets_in_mid_run_goes_on(
 
 @pytest.mark.parametrize("point", [WRITTEN, AFTER])
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    table = ready(lake, f"loses_{point}", 1, 15, max_offsets_per_trigger=5)
-    renamed = altering(rivermouth_spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
+    table = lake.ready(f"loses_{point}", 1, 15, max_offsets_per_trigger=5)
+    renamed = altering(lake.spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
     passing(monkeypatch, renamed)
 
     for _ in ("in mid-run", "at the start"):
-        halted = refusal(lake.run(rivermouth_spark, "p"))
+        halted = lake.refused()
         assert (halted.code, halted.exit_code) == ("RM414", 3)
         assert halted.what == "column price is not as configured"
     newest = DeltaTable(str(table)).version()
 
-    rivermouth_spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN cost TO price")
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN cost TO price")
+    lake.go()
     assert DeltaTable(str(table)).version() == newest + (3 if point == WRITTEN else 2)
     check_proved(lake, records=15)

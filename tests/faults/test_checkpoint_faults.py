@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.operate.rebuild import rebuild_offsets
@@ -19,24 +18,23 @@ from tests.faults.outcomes import (
     applied,
     check_proved,
     problems,
-    ready,
-    refusal,
     went_well,
 )
-from tests.lake import Heard, Lake, continuous
+from tests.faults.spark_lake import SparkLake
+from tests.lake import Heard
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
-def ten(lake: Lake, topic: str) -> None:
+def ten(lake: SparkLake, topic: str) -> None:
     lake.bids(topic, 10, partitions=2)
 
 
-def filled(lake: Lake, spark: SparkSession, topic: str, heard: Heard | None = None) -> Path:
+def filled(lake: SparkLake, topic: str, heard: Heard | None = None) -> Path:
     """A pipeline ``p`` that has committed ten records in two batches; its table."""
-    table = ready(lake, topic, 2, 10, max_offsets_per_trigger=6)
-    went_well(lake.run(spark, "p", heard=heard))
+    table = lake.ready(topic, 2, 10, max_offsets_per_trigger=6)
+    lake.go(heard=heard)
     return table
 
 
@@ -77,11 +75,9 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 
 
 @pytest.mark.thorough
-def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
+def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(lake: SparkLake) -> None:
     checkpoints, copied = lake.scratch / "checkpoints", lake.folder / "kept"
-    filled(lake, rivermouth_spark, "kept-restored", Keeping(checkpoints=checkpoints, copied=copied))
+    filled(lake, "kept-restored", Keeping(checkpoints=checkpoints, copied=copied))
     assert (copied / "offsets" / "0").exists(), "a real checkpoint of the first run"
     for damage in DAMAGES:
         copy = checkpoints / f"p-{uuid.uuid4().hex}"
@@ -90,18 +86,16 @@ def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
         copy.with_name(f"{copy.name}.lock").touch()
     ten(lake, "kept-restored")
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].behind, heard.ends[0].applied) == (10, 10)
     check_proved(lake, records=20)
     assert [each for each in checkpoints.iterdir() if each.is_dir()] == []
 
 
-def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    ready(lake, "wiped", 2, 10)
-    with continuous(lake, rivermouth_spark, "p") as heard:
+def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(lake: SparkLake) -> None:
+    lake.ready("wiped", 2, 10)
+    with lake.continuous("p") as heard:
         wait_for(lambda: applied(heard) == 10)
         lake.scratch.rename(lake.folder / "wiped")  # at once: Spark may be writing into it
         ten(lake, "wiped")
@@ -112,18 +106,16 @@ def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
     check_proved(lake, records=20)
 
 
-def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
+def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(lake: SparkLake) -> None:
     """A run does not look for rows that were taken out. It puts none of them back."""
-    filled(lake, rivermouth_spark, "edited")
+    filled(lake, "edited")
     offsets = DeltaTable(str(lake.path("rivermouth.offsets")))
     rows = lake.rows("rivermouth.offsets")
     offsets.delete("sequence = 2")
     offsets.update(updates={"until_offset": "2", "applied": "999"}, predicate="sequence = 3")
     ten(lake, "edited")
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].projected, heard.ends[0].applied) == (0, 10)
     assert [each for each in lake.rows("rivermouth.offsets") if each["sequence"] == 2] == []
@@ -140,22 +132,22 @@ def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
 
 @pytest.mark.thorough
 def test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ahead_halts(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
-    table = filled(lake, rivermouth_spark, "backup")
+    table = filled(lake, "backup")
     backup = lake.folder / "backup"
     shutil.copytree(lake.warehouse, backup)
     ten(lake, "backup")
-    commits = went_well(lake.run(rivermouth_spark, "p")).ends[0].commits
+    commits = lake.go().ends[0].commits
     shutil.rmtree(lake.path("rivermouth.offsets"))
     shutil.copytree(backup / "rivermouth" / "offsets", lake.path("rivermouth.offsets"))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].projected, heard.ends[0].applied) == (commits, 0)
     check_proved(lake, records=20)
     shutil.rmtree(table)
     shutil.copytree(backup / table.relative_to(lake.warehouse), table)
-    halted = refusal(lake.run(rivermouth_spark, "p"))
+    halted = lake.refused()
     assert (halted.code, halted.exit_code) == ("RM415", 3)
     assert DeltaTable(table).count() == 10

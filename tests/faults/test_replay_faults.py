@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from rivermouth.config import TableName, load
 from rivermouth.replay.command import Rereading
@@ -15,9 +14,8 @@ from rivermouth.replay.report import Replayed
 from rivermouth.replay.request import read_bound
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
-from tests.faults.outcomes import went_well
+from tests.faults.spark_lake import SparkLake
 from tests.lake import (
-    Lake,
     append_pipeline,
     bid,
     insert_pipeline,
@@ -36,16 +34,16 @@ pytestmark = [
 ]
 
 
-def killed(lake: Lake, spark: SparkSession, point: str, into: str = "") -> None:
+def killed(lake: SparkLake, point: str, into: str = "") -> None:
     words, failpoints = ("p", "earliest", into), f"{point}=kill"
-    with lake.driver(*words, spark=spark, failpoints=failpoints, kind="replay") as process:
+    with lake.driver(*words, spark=lake.spark, failpoints=failpoints, kind="replay") as process:
         said = said_by(process)
     assert process.returncode == -signal.SIGKILL, said
 
 
-def again(lake: Lake, spark: SparkSession, into: str = "") -> Replayed:
+def again(lake: SparkLake, into: str = "") -> Replayed:
     table = TableName.parse(into) if into else None
-    replaying = Rereading(load(lake.file), spark, lake.scratch)
+    replaying = Rereading(load(lake.file), lake.spark, lake.scratch)
     return replaying.replay("p", read_bound("--from", "earliest"), into=table)
 
 
@@ -59,8 +57,7 @@ MODES: Mapping[str, tuple[Callable[[str], dict[str, Any]], str, Callable[[int, i
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_killed_replay_runs_again_and_ends_right(
-    lake: Lake,
-    rivermouth_spark: SparkSession,
+    lake: SparkLake,
     monkeypatch: pytest.MonkeyPatch,
     mode: str,
     point: str,
@@ -74,16 +71,16 @@ def test_a_killed_replay_runs_again_and_ends_right(
     table = str(config.pipelines["p"].target.table)
     for turn in (1, 2):
         lake.produce(topic, [(b"%d" % n, record(n, turn), 0) for n in range(6)])
-        went_well(lake.run(rivermouth_spark, "p"))
-    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE {key} = 3")
+        lake.go()
+    lake.spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE {key} = 3")
 
-    killed(lake, rivermouth_spark, point)
+    killed(lake, point)
 
     assert (3 in {row[key] for row in lake.rows(table)}) is done
-    assert again(lake, rivermouth_spark).written is not done
+    assert again(lake).written is not done
     assert verify(config).ok
     lake.produce(topic, [(b"%d" % n, record(n, 3), 0) for n in (3, 9)])
-    went_well(lake.run(rivermouth_spark, "p", audit=True))
+    lake.go(audit=True)
     [found] = verify(config).pipelines
     assert (found.problems, found.ok) == ((), True)
     assert Paths(trace, {"p": lake.path(table)}).check() == []
@@ -96,16 +93,16 @@ def test_a_killed_replay_runs_again_and_ends_right(
     ("make", "rows"), [(append_pipeline, 6), (insert_pipeline, 3), (totals_pipeline, 3)]
 )
 def test_a_killed_replay_into_another_table_writes_each_row_once(
-    lake: Lake, rivermouth_spark: SparkSession, make: Callable[[str], dict[str, Any]], rows: int
+    lake: SparkLake, make: Callable[[str], dict[str, Any]], rows: int
 ) -> None:
     topic = f"killed-{make.__name__.replace('_', '-')}"
     lake.topic(topic)
     lake.configure(p=make(topic))
     lake.produce(topic, [(None, bid(n % rows), 0) for n in range(6)])
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     for point in ("P2", "P3", "P6"):
-        killed(lake, rivermouth_spark, point, "repair.bids")
-    assert again(lake, rivermouth_spark, "repair.bids").plan.there
+        killed(lake, point, "repair.bids")
+    assert again(lake, "repair.bids").plan.there
     found = lake.rows("repair.bids")
     assert sorted(row["auction"] for row in found) == [*range(rows)]
     assert {row.get("n", 2) for row in found} == {2}

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
 from tests.faults.outcomes import applied, went_well
+from tests.faults.spark_lake import SparkLake
 from tests.faults.striking import arrival
 from tests.kafka.test_sink_faults import configure
 from tests.kafka.test_sinks import proved, read_back, sending
-from tests.lake import Lake, continuous
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
@@ -24,14 +24,14 @@ RECORDS = 10_000
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[tuple[Lake, Broker]]:
+def own(tmp_path: Path, rivermouth_spark: SparkSession) -> Iterator[tuple[SparkLake, Broker]]:
     """A lake on a broker that the test may do anything to."""
     with Broker(tmp_path / "broker") as broker:
-        yield Lake(tmp_path, broker.bootstrap_servers), broker
+        yield SparkLake(tmp_path, broker.bootstrap_servers, rivermouth_spark), broker
 
 
 def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
-    own: tuple[Lake, Broker], rivermouth_spark: SparkSession
+    own: tuple[SparkLake, Broker],
 ) -> None:
     lake, broker = own
     lake.topic("frozen-in", 2)
@@ -42,7 +42,7 @@ def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
     configure(lake, pipeline, batch_size="500", delivery_timeout_ms="10000")
     lake.bids("frozen-in", RECORDS, partitions=2)
     arrived = arrival(lake.servers, "frozen-out", 1)
-    with continuous(lake, rivermouth_spark, "p") as heard:
+    with lake.continuous("p") as heard:
         wait_for(arrived)
         os.kill(broker.pid, signal.SIGSTOP)
         try:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.run import committer
@@ -21,21 +20,21 @@ from rivermouth.testing import Record
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Attempts
-from tests.faults.outcomes import refusal, went_well
-from tests.lake import Heard, Lake, append_pipeline, bid, order, through_spark, upsert_pipeline
+from tests.faults.spark_lake import SparkLake
+from tests.lake import Heard, append_pipeline, bid, order, through_spark, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MODES = ("append", "upsert")
 
 
-def filled(lake: Lake, spark: SparkSession, topic: str, mode: str) -> str:
+def filled(lake: SparkLake, topic: str, mode: str) -> str:
     """A pipeline ``p`` that has committed three batches; returns its table's name."""
     lake.topic(topic, 2)
     make = {"append": append_pipeline, "spark": through_spark}.get(mode, upsert_pipeline)
     config = lake.configure(p=make(topic, max_offsets_per_trigger=40))
     lake.produce(topic, records(mode, 0))
-    went_well(lake.run(spark, "p"))
+    lake.go()
     return str(config.pipelines["p"].target.table)
 
 
@@ -48,18 +47,18 @@ def records(mode: str, start: int) -> list[Record]:
     return made
 
 
-def code(heard: Heard) -> str:
-    halt = refusal(heard)
+def code(lake: SparkLake) -> str:
+    halt = lake.refused()
     assert halt.exit_code == 3
     return halt.code
 
 
-def resume(lake: Lake, spark: SparkSession, accept: str) -> None:
-    run = Run(load(lake.file), spark, lake.scratch, continuous=False)
+def resume(lake: SparkLake, accept: str) -> None:
+    run = Run(load(lake.file), lake.spark, lake.scratch, continuous=False)
     run.resume("p", accept, Heard())
 
 
-def check_proved(lake: Lake, *, entries: int = 0) -> None:
+def check_proved(lake: SparkLake, *, entries: int = 0) -> None:
     """``verify``, which shares no code with the writer, finds everything there once."""
     [proof] = verify(load(lake.file)).pipelines
     assert (proof.problems, proof.ok) == ((), True)
@@ -69,15 +68,15 @@ def check_proved(lake: Lake, *, entries: int = 0) -> None:
 @pytest.mark.short(("mode",), {("append",)})
 @pytest.mark.parametrize("mode", MODES)
 def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession, mode: str
+    lake: SparkLake, mode: str
 ) -> None:
-    table = filled(lake, rivermouth_spark, f"accepted-{mode}", mode)
+    table = filled(lake, f"accepted-{mode}", mode)
     DeltaTable(str(lake.path(table))).restore(2)
     lake.produce(f"accepted-{mode}", records(mode, 100))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert code(lake) == "RM411"
 
-    resume(lake, rivermouth_spark, "restore")
-    went_well(lake.run(rivermouth_spark, "p"))
+    resume(lake, "restore")
+    lake.go()
 
     check_proved(lake, entries=200)
 
@@ -85,33 +84,31 @@ def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("mode", "created_again"), [("append", False), ("upsert", True)])
 def test_an_emptied_table_starts_over_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession, mode: str, created_again: bool
+    lake: SparkLake, mode: str, created_again: bool
 ) -> None:
     """With whatever topic there is then."""
     topic = f"emptied-{mode}"
-    table = filled(lake, rivermouth_spark, topic, mode)
-    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}`")
+    table = filled(lake, topic, mode)
+    lake.spark.sql(f"DELETE FROM delta.`{lake.path(table)}`")
     if created_again:
         lake.delete_topic(topic)
         lake.topic(topic, 2)
         lake.produce(topic, records(mode, 100))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert code(lake) == "RM411"
 
-    resume(lake, rivermouth_spark, "reset")
-    went_well(lake.run(rivermouth_spark, "p"))
+    resume(lake, "reset")
+    lake.go()
 
     check_proved(lake, entries=100)
 
 
-def test_a_table_dropped_and_made_anew_starts_over_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    table = filled(lake, rivermouth_spark, "dropped", "append")
+def test_a_table_dropped_and_made_anew_starts_over_once_that_is_accepted(lake: SparkLake) -> None:
+    table = filled(lake, "dropped", "append")
     shutil.rmtree(lake.path(table))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM415"
+    assert code(lake) == "RM415"
 
-    resume(lake, rivermouth_spark, "reset")
-    went_well(lake.run(rivermouth_spark, "p"))
+    resume(lake, "reset")
+    lake.go()
 
     check_proved(lake, entries=100)
 
@@ -139,32 +136,32 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     ],
 )
 def test_a_restore_in_the_middle_of_a_batch_is_found_and_can_be_accepted(
-    lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object], way: str, found: str
+    lake: SparkLake, meanwhile: list[object], way: str, found: str
 ) -> None:
     topic = f"amid-{way}"
-    path = str(lake.path(filled(lake, rivermouth_spark, topic, way)))
+    path = str(lake.path(filled(lake, topic, way)))
     lake.produce(topic, records("append", 100))
     before = DeltaTable(path).version()
     meanwhile.append(lambda: DeltaTable(path).restore(2))
-    assert code(lake.run(rivermouth_spark, "p")) == found
-    assert code(lake.run(rivermouth_spark, "p")) == found
+    assert code(lake) == found
+    assert code(lake) == found
     if found == "RM410":
         DeltaTable(path).restore(before + 1)
-        assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+        assert code(lake) == "RM411"
     else:
         assert DeltaTable(path).version() == before + 1
 
-    resume(lake, rivermouth_spark, "restore")
-    went_well(lake.run(rivermouth_spark, "p"))
+    resume(lake, "restore")
+    lake.go()
 
     check_proved(lake, entries=200)
 
 
 @pytest.mark.thorough
 def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = filled(lake, rivermouth_spark, "conflicts", "upsert")
+    table = filled(lake, "conflicts", "upsert")
     lake.produce("conflicts", records("upsert", 100))
     retried = threading.Event()
 
@@ -182,7 +179,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
     monkeypatch.setattr(Attempts, "by", lambda *_: attempts)
     thread.start()
     try:
-        went_well(lake.run(rivermouth_spark, "p"))
+        lake.go()
         assert retried.is_set(), "no conflict came about"
     finally:
         retried.set()
@@ -194,18 +191,18 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
 @pytest.mark.short(("known",), {(True,)})
 @pytest.mark.parametrize("known", [True, False])
 def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
-    lake: Lake, rivermouth_spark: SparkSession, known: bool
+    lake: SparkLake, known: bool
 ) -> None:
     topic = f"trimmed-{known}".lower()
-    table = filled(lake, rivermouth_spark, topic, "append")
+    table = filled(lake, topic, "append")
     take_all_entries(lake.path(table))
     if not known:
         shutil.rmtree(lake.warehouse / "rivermouth" / "offsets")
-        assert code(lake.run(rivermouth_spark, "p")) == "RM412"
+        assert code(lake) == "RM412"
         return
     lake.produce(topic, records("append", 100))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert heard.opens[0].recovered
     check_proved(lake)
@@ -230,28 +227,26 @@ DROPPED = "ALTER TABLE {t} DROP COLUMN bidder"
 @pytest.mark.short(("statement",), {(DROPPED,)})
 @pytest.mark.parametrize("statement", [RENAMED, DROPPED])
 def test_a_column_that_others_took_away_halts_the_start_and_is_named(
-    lake: Lake, rivermouth_spark: SparkSession, statement: str
+    lake: SparkLake, statement: str
 ) -> None:
     topic = f"altered-{statement.split()[3].lower()}"
-    table = filled(lake, rivermouth_spark, topic, "append")
+    table = filled(lake, topic, "append")
     path = f"delta.`{lake.path(table)}`"
     mapping = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    rivermouth_spark.sql(f"ALTER TABLE {path} {mapping}")
-    rivermouth_spark.sql(statement.format(t=path))
-    halted = refusal(lake.run(rivermouth_spark, "p"))
+    lake.spark.sql(f"ALTER TABLE {path} {mapping}")
+    lake.spark.sql(statement.format(t=path))
+    halted = lake.refused()
     assert (halted.code, halted.exit_code, "bidder" in str(halted)) == ("RM414", 3, True)
 
 
 @pytest.mark.thorough
-def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    table = filled(lake, rivermouth_spark, "constrained", "append")
+def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(lake: SparkLake) -> None:
+    table = filled(lake, "constrained", "append")
     path = f"delta.`{lake.path(table)}`"
-    rivermouth_spark.sql(f"ALTER TABLE {path} ADD CONSTRAINT small CHECK (auction < 1000)")
+    lake.spark.sql(f"ALTER TABLE {path} ADD CONSTRAINT small CHECK (auction < 1000)")
     lake.produce("constrained", [(None, bid(5000), 0)])
-    failed = refusal(lake.run(rivermouth_spark, "p"))
+    failed = lake.refused()
     assert (failed.code, "small" in str(failed)) == ("RM503", True)
-    rivermouth_spark.sql(f"ALTER TABLE {path} DROP CONSTRAINT small")
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.spark.sql(f"ALTER TABLE {path} DROP CONSTRAINT small")
+    lake.go()
     check_proved(lake, entries=101)
