@@ -71,8 +71,8 @@ def _done(
 ) -> Done:
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
-    with ExitStack() as held:
-        patch = held.enter_context(pytest.MonkeyPatch.context())
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
         for name, value in {"NO_COLOR": "1", **(environ or {})}.items():
             patch.setenv(name, value)
         if folder is not None:
@@ -81,10 +81,10 @@ def _done(
         patch.setattr(starting, "spark_runs", lambda: False)
         patch.setattr(local_session, "start_session", lambda *_, **__: _given(spark))
         patch.setattr(local_session, "ending", nullcontext)
-        held.enter_context(_same_signals())
-        held.enter_context(_same_imports(patch))
-        held.enter_context(redirect_stdout(out))
-        held.enter_context(redirect_stderr(err))
+        stack.enter_context(_same_signals())
+        stack.enter_context(_same_imports(patch))
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
         try:
             do()
         except SystemExit as ended:

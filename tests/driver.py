@@ -34,24 +34,19 @@ class Printer:
     """Says each thing it hears in a line of standard output."""
 
     def opened(self, report: OpenReport) -> None:
-        sys.stdout.write(f"opened {report.line()}\n")
-        sys.stdout.flush()
+        print(f"opened {report.line()}", flush=True)
 
     def committed(self, report: CommitReport) -> None:
-        sys.stdout.write(f"committed {report.line()}\n")
-        sys.stdout.flush()
+        print(f"committed {report.line()}", flush=True)
 
     def tries_again(self, report: RetryReport) -> None:
-        sys.stdout.write(f"waits {report.line()}\n")
-        sys.stdout.flush()
+        print(f"waits {report.line()}", flush=True)
 
     def not_mirrored(self, report: MirrorReport) -> None:
-        sys.stdout.write(f"not mirrored {report.line()}\n")
-        sys.stdout.flush()
+        print(f"not mirrored {report.line()}", flush=True)
 
     def finished(self, report: PipelineReport) -> None:
-        sys.stdout.write(f"finished {report.line()}\n")
-        sys.stdout.flush()
+        print(f"finished {report.line()}", flush=True)
 
 
 def main(file: str, kind: str, *names: str) -> int:

@@ -33,6 +33,7 @@ from tests.waiting import PATIENCE_S, delete_topic
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
+SUMS = {"n": "count()", "spent": "sum(price)", "last": "max(at)"}
 
 PLANNERS: Mapping[str, Mapping[str, int]] = {
     "streaming": {},
@@ -41,65 +42,47 @@ PLANNERS: Mapping[str, Mapping[str, int]] = {
 """Who plans the batches, and the setting that makes it so: Structured Streaming knows no rate."""
 
 
-def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
-    """An append pipeline from ``topic`` into ``bronze.<topic>``."""
+def _pipeline(
+    schema: str, topic: str, source: Mapping[str, Any], columns: str = BIDS, **target: Any
+) -> dict[str, Any]:
+    table = f"{schema}.{topic.replace('-', '_').replace('.', '_')}"
     return {
         "source": {"topics": [topic], "format": "json", **source},
-        "schema": BIDS,
-        "target": {"table": f"bronze.{_name(topic)}"},
+        "schema": columns,
+        "target": {"table": table, **target},
     }
+
+
+def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """An append pipeline from ``topic`` into ``bronze.<topic>``."""
+    return _pipeline("bronze", topic, source)
 
 
 def through_spark(topic: str, **source: Any) -> dict[str, Any]:
     """The same, with commits by Spark's writer."""
-    settings = append_pipeline(topic, **source)
-    return {**settings, "target": {**settings["target"], "commit": "spark"}}
+    return _pipeline("bronze", topic, source, commit="spark")
 
 
 def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """An upsert pipeline from ``topic`` into ``silver.<topic>``; tombstones by text keys."""
-    return {
-        "source": {"topics": [topic], "format": "json", "key": "string", **source},
-        "schema": ORDERS,
-        "target": {
-            "table": f"silver.{_name(topic)}",
-            "mode": "upsert",
-            "keys": ["order_id"],
-            "order_by": ["updated_at"],
-        },
-    }
+    target = {"mode": "upsert", "keys": ["order_id"], "order_by": ["updated_at"]}
+    return _pipeline("silver", topic, {"key": "string", **source}, ORDERS, **target)
 
 
 def totals_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """A pipeline of totals from the bids in ``topic`` into ``gold.<topic>``."""
-    metrics = {"n": "count()", "spent": "sum(price)", "last": "max(at)"}
-    return {
-        "source": {"topics": [topic], "format": "json", **source},
-        "schema": BIDS,
-        "target": {
-            "table": f"gold.{_name(topic)}",
-            "mode": "aggregate",
-            "keys": ["auction"],
-            "metrics": {**metrics, "bidders": "approx_distinct(bidder)"},
-        },
-    }
+    metrics = {**SUMS, "bidders": "approx_distinct(bidder)"}
+    return _pipeline("gold", topic, source, mode="aggregate", keys=["auction"], metrics=metrics)
 
 
 def sums_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """The same into ``sums.<topic>``, without what Spark counts alone: tasks fold the records."""
-    pipeline = totals_pipeline(topic, **source)
-    metrics = {k: v for k, v in pipeline["target"]["metrics"].items() if k != "bidders"}
-    target = {**pipeline["target"], "table": f"sums.{_name(topic)}", "metrics": metrics}
-    return {**pipeline, "target": target}
+    return _pipeline("sums", topic, source, mode="aggregate", keys=["auction"], metrics={**SUMS})
 
 
 def insert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """A pipeline of first rows from the bids in ``topic`` into ``first.<topic>``."""
-    return {
-        "source": {"topics": [topic], "format": "json", **source},
-        "schema": BIDS,
-        "target": {"table": f"first.{_name(topic)}", "mode": "insert", "keys": ["auction"]},
-    }
+    return _pipeline("first", topic, source, mode="insert", keys=["auction"])
 
 
 def retrying(pipeline: dict[str, Any], seconds: int) -> dict[str, Any]:
@@ -161,6 +144,8 @@ class Lake:
 
     folder: Path
     servers: str
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Sections of the configuration that are not those of most tests."""
 
     @property
     def file(self) -> Path:
@@ -176,15 +161,20 @@ class Lake:
 
     def configure(self, **pipelines: Mapping[str, Any]) -> Config:
         """Write the configuration file and load it."""
+        self.write(**pipelines)
+        return load(self.file)
+
+    def write(self, **pipelines: Mapping[str, Any]) -> None:
+        """Write the configuration file, which need not be one for this process."""
         text = {
             "version": 1,
             "kafka": {"bootstrap.servers": self.servers},
             "warehouse": "./lake",
             "trigger": "200ms",
+            **self.settings,
             "pipelines": pipelines,
         }
         self.file.write_text(json.dumps(text, indent=2), encoding="utf-8")
-        return load(self.file)
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> None:
         """Create a topic; underscores in option names stand for dots."""
@@ -197,6 +187,10 @@ class Lake:
 
     def produce(self, topic: str, records: Iterable[Record]) -> int:
         return produce(self.servers, topic, records)
+
+    def bids(self, topic: str, count: int = 5, partitions: int = 1) -> int:
+        """Produce good bids of the auctions 0, 1, …, over these partitions in turn."""
+        return self.produce(topic, [(None, bid(n), n % partitions) for n in range(count)])
 
     def run(
         self,
@@ -229,10 +223,10 @@ class Lake:
         command = [sys.executable, "-m", "tests.driver", str(self.file), kind, *names]
         environ = {**os.environ, "RIVERMOUTH_FAILPOINTS": failpoints, **scratch_in(self.scratch)}
         points = {each.partition("=")[0] for each in failpoints.split(",") if each}
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if spark is not None and points <= ALIVE:
-                environ |= held.enter_context(gateway(spark))
-            yield held.enter_context(started(command, environ))
+                environ |= stack.enter_context(gateway(spark))
+            yield stack.enter_context(started(command, environ))
 
     def command(self, *words: str, spark: SparkSession | None = None, answer: str = "") -> Done:
         """``rivermouth WORD FILE WORDS…`` in this process, see ``tests.commands``."""
@@ -250,10 +244,6 @@ class Lake:
             DeltaTable(str(self.path(table))).to_pyarrow_table().to_pylist()
         )
         return rows
-
-
-def _name(topic: str) -> str:
-    return topic.replace("-", "_").replace(".", "_")
 
 
 @contextmanager

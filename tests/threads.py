@@ -1,9 +1,10 @@
-"""Several jobs at the same moment."""
+"""Several jobs at the same moment, and one beside a test."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rivermouth.errors import RivermouthError
 
@@ -26,3 +27,27 @@ def at_once(*jobs: Callable[[], object]) -> list[RivermouthError]:
     for each in threads:
         each.join()
     return raised
+
+
+@contextmanager
+def repeating(every_s: float, job: Callable[[], object]) -> Iterator[list[Exception]]:
+    """Do a job again and again on a thread, until the block ends or the job raises; what it raised.
+
+    The first time is after ``every_s`` seconds.
+    """
+    over, raised = threading.Event(), list[Exception]()
+
+    def run() -> None:
+        try:
+            while not over.wait(every_s):
+                job()
+        except Exception as fault:
+            raised.append(fault)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        over.set()
+        thread.join()

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
 PATIENCE_S = 300
 """So long may a busy machine take for what is a matter of seconds; where all goes well, nobody
 waits for it."""
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 def wait_for(condition: Callable[[], bool], otherwise: str = "it did not happen in time") -> None:
@@ -28,6 +30,39 @@ def delete_topic(servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([name])[name].result(30)
     wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
+
+
+def partitions_of(servers: str, topic: str) -> int:
+    """How many partitions Kafka tells producers of."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    return len(admin.list_topics(topic, timeout=60).topics[topic].partitions)
+
+
+def add_partition(servers: str, topic: str) -> int:
+    """Add a partition, and wait until Kafka tells of it; how many there are then."""
+    wanted = partitions_of(servers, topic) + 1
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_partitions([NewPartitions(topic, wanted)])[topic].result(60)
+    wait_for(lambda: partitions_of(servers, topic) == wanted)
+    return wanted
+
+
+def delete_records(servers: str, topic: str, before: int, partition: int = 0) -> None:
+    """Let Kafka delete the records before an offset."""
+    admin = AdminClient({"bootstrap.servers": servers})
+
+    def deleted() -> bool:
+        place = TopicPartition(topic, partition, before)
+        [answer] = admin.delete_records([place]).values()
+        try:
+            answer.result(30)
+        except KafkaException as fault:  # a topic that was just made may have no leader yet
+            if fault.args[0].code() in _NO_LEADER:
+                return False
+            raise
+        return True
+
+    wait_for(deleted)
 
 
 def wait_for_markers(options: Mapping[str, object]) -> None:

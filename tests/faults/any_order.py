@@ -6,16 +6,17 @@ and OPTIMIZE by others; rows deleted on purpose; the topic created again; log cl
 that passes unread records; an operator who accepts what happened, a cut log or another topic among
 it. At every moment the table holds what its standing entries say, once, and there is a way on.
 
-``python -m tests.faults.any_order [--crashes 10000] [--seed 0]`` counts crashes per minute.
+``python -m tests.faults.any_order [--crashes 10000] [--seed S]`` counts crashes per minute.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 from hypothesis import Phase, seed, settings
 from hypothesis import strategies as st
@@ -62,6 +63,7 @@ from tests.doubles import (
     a_pipeline,
     accept_in,
 )
+from tests.faults.seeded import command
 from tests.memory import MemoryLog
 
 DEATHS = st.sampled_from(["write failed", "log unreadable", *STEPS])
@@ -271,8 +273,8 @@ class AnyOrder(RuleBasedStateMachine):
         """
         entries, first = self._entries(), self.world.log.first_version
         known = self.world.offsets.txns.get(PIPELINE, 0)
-        kept = [each for each in entries if each.entry.sequence > known] or entries[-1:]
-        newest = kept[0].version if kept else 0
+        left = [each for each in entries if each.entry.sequence > known] or entries[-1:]
+        newest = left[0].version if left else 0
         self.world.log.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)
@@ -556,22 +558,17 @@ def run(examples: int, number: int | None = None) -> None:
     run_state_machine_as_test(machine, settings=many)
 
 
-def main() -> None:
-    """Crash until enough crashes are counted, then say how many there were per minute."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--crashes", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, int], list[str]]:
+    """Crash until enough crashes are counted."""
     began, number = time.monotonic(), asked.seed
-    print(f"seed {asked.seed}", flush=True)
     while crashes.total() < asked.crashes:
         run(100, number)
         number += 1
-    seconds = time.monotonic() - began
-    rate = round(crashes.total() / seconds * 60)
-    facts = {"seed": asked.seed, "crashes": crashes.total(), "per_minute": rate}
-    print(json.dumps({**facts, "seconds": round(seconds, 1), "violations": 0}))
+    per_minute = round(crashes.total() / (time.monotonic() - began) * 60)
+    return {"crashes": crashes.total(), "per_minute": per_minute}, []
 
 
 if __name__ == "__main__":
-    main()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--crashes", type=int, default=10_000)
+    sys.exit(command(campaign, options))

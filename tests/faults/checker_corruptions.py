@@ -4,22 +4,12 @@ other and no less. Plain data, for tests and for the documentation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from tests.faults.checker import spoil_ledger as ledger
 from tests.faults.checker import spoil_tables as tables
 from tests.faults.checker.scene import Scene
-from tests.faults.checker.verdict import Fault
-
-
-@dataclass(frozen=True)
-class Corruption:
-    """What is done to a good run, and which classes of fault that makes."""
-
-    name: str
-    spoil: Callable[[Scene], object]
-    faults: frozenset[Fault]
+from tests.faults.checker.verdict import Fault as F
 
 
 def promise_a_write_that_is_not_there(scene: Scene) -> None:
@@ -65,147 +55,74 @@ def tell_a_secret_in_the_log(scene: Scene) -> None:
     scene.add_commit(scene.upsert.table, {"commitInfo": info})
 
 
-def _corruption(name: str, spoil: Callable[[Scene], object], *faults: Fault) -> Corruption:
-    return Corruption(name, spoil, frozenset(faults))
-
-
-CORRUPTIONS = (
+CORRUPTIONS: Mapping[str, tuple[Callable[[Scene], object], set[F]]] = {
     # rows of an append
-    _corruption("a row dropped", tables.drop_a_row, Fault.LOST, Fault.CONSERVATION),
-    _corruption("a row twice", tables.double_a_row, Fault.DUPLICATE, Fault.CONSERVATION),
-    _corruption("values of two rows swapped", tables.swap_two_rows, Fault.INCONSISTENT),
-    _corruption("an aborted row", tables.insert_an_aborted_row, Fault.ABORTED_READ),
-    _corruption("a row of no record", tables.insert_a_phantom, Fault.PHANTOM),
-    _corruption(
-        "a data file removed",
-        tables.remove_a_data_file,
-        Fault.MISSING_FILE,
-        Fault.LOST,
-        Fault.CONSERVATION,
-    ),
-    _corruption(
-        "a data file cut short",
-        tables.cut_a_data_file_short,
-        Fault.UNREADABLE,
-        Fault.LOST,
-        Fault.CONSERVATION,
-    ),
+    "a row dropped": (tables.drop_a_row, {F.LOST, F.CONSERVATION}),
+    "a row twice": (tables.double_a_row, {F.DUPLICATE, F.CONSERVATION}),
+    "values of two rows swapped": (tables.swap_two_rows, {F.INCONSISTENT}),
+    "an aborted row": (tables.insert_an_aborted_row, {F.ABORTED_READ}),
+    "a row of no record": (tables.insert_a_phantom, {F.PHANTOM}),
+    "a data file removed": (tables.remove_a_data_file, {F.MISSING_FILE, F.LOST, F.CONSERVATION}),
+    "a data file cut short": (tables.cut_a_data_file_short, {F.UNREADABLE, F.LOST, F.CONSERVATION}),
     # rows of an upsert
-    _corruption("a key dropped", tables.drop_a_key, Fault.LOST),
-    _corruption("a key twice", tables.double_a_key, Fault.DUPLICATE),
-    _corruption("a value changed", tables.change_a_value, Fault.INCONSISTENT),
-    _corruption("an older row of a key", tables.bring_back_an_older_row, Fault.ORDER),
-    _corruption("a deleted key back again", tables.bring_back_a_deleted_key, Fault.FOLD),
-    _corruption("an aborted key", tables.insert_an_aborted_row_into_the_upsert, Fault.ABORTED_READ),
+    "a key dropped": (tables.drop_a_key, {F.LOST}),
+    "a key twice": (tables.double_a_key, {F.DUPLICATE}),
+    "a value changed": (tables.change_a_value, {F.INCONSISTENT}),
+    "an older row of a key": (tables.bring_back_an_older_row, {F.ORDER}),
+    "a deleted key back again": (tables.bring_back_a_deleted_key, {F.FOLD}),
+    "an aborted key": (tables.insert_an_aborted_row_into_the_upsert, {F.ABORTED_READ}),
     # the ledger
-    _corruption(
-        "an entry dropped",
-        ledger.drop_an_entry,
-        Fault.LEDGER,
-        Fault.SEQUENCE,
-        Fault.LOST_RANGE,
-        Fault.PROJECTION,
-    ),
-    _corruption(
-        "a commit removed",
+    "an entry dropped": (ledger.drop_an_entry, {F.LEDGER, F.SEQUENCE, F.LOST_RANGE, F.PROJECTION}),
+    "a commit removed": (
         ledger.remove_a_commit,
-        Fault.UNREADABLE,
-        Fault.SEQUENCE,
-        Fault.LOST_RANGE,
-        Fault.LOST,
-        Fault.PROJECTION,
+        {F.UNREADABLE, F.SEQUENCE, F.LOST_RANGE, F.LOST, F.PROJECTION},
     ),
-    _corruption("ranges that overlap", ledger.overlap, Fault.DUP_RANGE, Fault.PROJECTION),
-    _corruption("a gap between ranges", ledger.leave_a_gap, Fault.LOST_RANGE, Fault.PROJECTION),
-    _corruption("a range again", ledger.rewind, Fault.REWIND, Fault.PROJECTION),
-    _corruption("a number twice", ledger.repeat_a_sequence, Fault.SEQUENCE, Fault.PROJECTION),
-    _corruption("a commit id twice", ledger.repeat_a_commit_id, Fault.LEDGER, Fault.PROJECTION),
-    _corruption("a txn with another number", ledger.change_a_txn, Fault.LEDGER),
-    _corruption("another topic id", ledger.change_a_topic_id, Fault.LEDGER, Fault.PROJECTION),
-    _corruption(
-        "counts that are not so", ledger.state_other_counts, Fault.CONSERVATION, Fault.PROJECTION
-    ),
-    _corruption(
-        "rows deleted by others",
-        ledger.delete_behind_the_ledger,
-        Fault.LEDGER,
-        Fault.LOST,
-        Fault.CONSERVATION,
-    ),
-    _corruption(
-        "rows deleted by others, and called accepted",
+    "ranges that overlap": (ledger.overlap, {F.DUP_RANGE, F.PROJECTION}),
+    "a gap between ranges": (ledger.leave_a_gap, {F.LOST_RANGE, F.PROJECTION}),
+    "a range again": (ledger.rewind, {F.REWIND, F.PROJECTION}),
+    "a number twice": (ledger.repeat_a_sequence, {F.SEQUENCE, F.PROJECTION}),
+    "a commit id twice": (ledger.repeat_a_commit_id, {F.LEDGER, F.PROJECTION}),
+    "a txn with another number": (ledger.change_a_txn, {F.LEDGER}),
+    "another topic id": (ledger.change_a_topic_id, {F.LEDGER, F.PROJECTION}),
+    "counts that are not so": (ledger.state_other_counts, {F.CONSERVATION, F.PROJECTION}),
+    "rows deleted by others": (ledger.delete_behind_the_ledger, {F.LEDGER, F.LOST, F.CONSERVATION}),
+    "rows deleted by others, and called accepted": (
         ledger.claim_deletes,
-        Fault.ERASURE,
-        Fault.LEDGER,
-        Fault.LOST,
-        Fault.CONSERVATION,
-        Fault.PROJECTION,
+        {F.ERASURE, F.LEDGER, F.LOST, F.CONSERVATION, F.PROJECTION},
     ),
-    _corruption(
-        "undone, and gone on",
+    "undone, and gone on": (
         ledger.go_on_after_a_restore,
-        Fault.UNDONE,
-        Fault.LOST_RANGE,
-        Fault.LOST,
-        Fault.PROJECTION,
+        {F.UNDONE, F.LOST_RANGE, F.LOST, F.PROJECTION},
     ),
-    _corruption(
-        "emptied, and gone on",
-        ledger.go_on_after_a_truncate,
-        Fault.UNDONE,
-        Fault.LOST_RANGE,
-        Fault.PROJECTION,
-    ),
-    _corruption(
-        "replaced, and gone on",
+    "emptied, and gone on": (ledger.go_on_after_a_truncate, {F.UNDONE, F.LOST_RANGE, F.PROJECTION}),
+    "replaced, and gone on": (
         ledger.go_on_after_a_replace,
-        Fault.UNDONE,
-        Fault.LOST_RANGE,
-        Fault.FOLD,
-        Fault.PROJECTION,
+        {F.UNDONE, F.LOST_RANGE, F.FOLD, F.PROJECTION},
     ),
     # side tables
-    _corruption(
-        "a quarantined record lost",
-        tables.lose_a_quarantined_record,
-        Fault.QUARANTINE,
-        Fault.CONSERVATION,
-    ),
-    _corruption(
-        "a quarantined record twice",
+    "a quarantined record lost": (tables.lose_a_quarantined_record, {F.QUARANTINE, F.CONSERVATION}),
+    "a quarantined record twice": (
         tables.double_a_quarantined_record,
-        Fault.QUARANTINE,
-        Fault.CONSERVATION,
+        {F.QUARANTINE, F.CONSERVATION},
     ),
-    _corruption(
-        "a good record in quarantine",
+    "a good record in quarantine": (
         tables.quarantine_a_good_record,
-        Fault.QUARANTINE,
-        Fault.INCONSISTENT,
-        Fault.CONSERVATION,
+        {F.QUARANTINE, F.INCONSISTENT, F.CONSERVATION},
     ),
-    _corruption(
-        "a file of the quarantine cut short",
+    "a file of the quarantine cut short": (
         tables.cut_a_quarantine_file_short,
-        Fault.UNREADABLE,
-        Fault.QUARANTINE,
-        Fault.CONSERVATION,
+        {F.UNREADABLE, F.QUARANTINE, F.CONSERVATION},
     ),
-    _corruption("the offsets table edited", tables.edit_the_offsets_table, Fault.PROJECTION),
-    _corruption(
-        "the offsets table lacks a row", tables.lose_a_row_of_the_offsets_table, Fault.PROJECTION
-    ),
-    _corruption(
-        "the offsets table has a row twice",
-        tables.double_a_row_of_the_offsets_table,
-        Fault.PROJECTION,
-    ),
+    "the offsets table edited": (tables.edit_the_offsets_table, {F.PROJECTION}),
+    "the offsets table lacks a row": (tables.lose_a_row_of_the_offsets_table, {F.PROJECTION}),
+    "the offsets table has a row twice": (tables.double_a_row_of_the_offsets_table, {F.PROJECTION}),
     # what was noted on the way
-    _corruption("a promise not kept", promise_a_write_that_is_not_there, Fault.UNSEEN),
-    _corruption("an aborted write promised", promise_an_aborted_write, Fault.UNSEEN),
-    _corruption("a refused write is there", refuse_a_write_that_is_there, Fault.ABORTED_READ),
-    _corruption("a torn snapshot", tear_a_snapshot, Fault.TORN),
-    _corruption("a snapshot older than the last", turn_back_a_reader, Fault.TORN),
-    _corruption("a secret in a text", tell_a_secret, Fault.SECRET),
-    _corruption("a secret in a table's log", tell_a_secret_in_the_log, Fault.SECRET),
-)
+    "a promise not kept": (promise_a_write_that_is_not_there, {F.UNSEEN}),
+    "an aborted write promised": (promise_an_aborted_write, {F.UNSEEN}),
+    "a refused write is there": (refuse_a_write_that_is_there, {F.ABORTED_READ}),
+    "a torn snapshot": (tear_a_snapshot, {F.TORN}),
+    "a snapshot older than the last": (turn_back_a_reader, {F.TORN}),
+    "a secret in a text": (tell_a_secret, {F.SECRET}),
+    "a secret in a table's log": (tell_a_secret_in_the_log, {F.SECRET}),
+}
+"""What is done to a good run, and which classes of fault that makes."""

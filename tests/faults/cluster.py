@@ -32,27 +32,27 @@ def cluster(folder: Path) -> Iterator[str]:
         "JAVA_HOME": str(find_java().home),
         "PYTHONPATH": str(ROOT),
     }
-    with ExitStack() as held:
-        _start(held, environ, folder / "master.log", "master.Master", "--host", "127.0.0.1")
+    with ExitStack() as stack:
+        _start(stack, environ, folder / "master.log", "master.Master", "--host", "127.0.0.1")
         url = _said(folder / "master.log", _URL)
         for host in HOSTS:
             log = folder / f"{host}.log"
             place = ("--host", host, "--work-dir", str(folder / host))
             size = ("--cores", "1", "--memory", "1g")
-            _start(held, environ, log, "worker.Worker", *place, *size, url)
+            _start(stack, environ, log, "worker.Worker", *place, *size, url)
         for host in HOSTS:
             _said(folder / f"{host}.log", re.compile("Successfully registered"))
         yield url
 
 
 def _start(
-    held: ExitStack, environ: Mapping[str, str], log: Path, name: str, *arguments: str
+    stack: ExitStack, environ: Mapping[str, str], log: Path, name: str, *arguments: str
 ) -> None:
     program = Path(environ["SPARK_HOME"], "bin", "spark-class")
     ports = ("--port", "0", "--webui-port", "0")
     command = [str(program), f"org.apache.spark.deploy.{name}", *ports, *arguments]
     shell = f'exec "$@" > "{log}" 2>&1'
-    held.enter_context(started(["sh", "-c", shell, "sh", *command], environ, subprocess.STDOUT))
+    stack.enter_context(started(["sh", "-c", shell, "sh", *command], environ, subprocess.STDOUT))
 
 
 def _said(log: Path, wanted: re.Pattern[str]) -> str:

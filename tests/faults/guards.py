@@ -5,8 +5,8 @@ A guard that can be removed without anybody noticing is either not needed or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,25 +17,23 @@ from rivermouth.protocol.accept_deletes import _after as after_commit
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import rolls_back
-from rivermouth.run import committer, ingest
+from rivermouth.run import committer
 from rivermouth.warehouse import ledger
 from tests import doubles
 from tests.doubles import CrashingOffsets, MemoryLanding, Offset, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
+"""Takes a guard away."""
 
 
-@dataclass(frozen=True)
-class Guard:
-    """One guard: its name, how to take it away, and what must then be seen."""
+def _off(*names: str, gives: Any = None) -> Patch:
+    """These functions do nothing, whatever they are given."""
 
-    name: str
-    without: Patch
-    seen: str
+    def patched(patch: pytest.MonkeyPatch) -> None:
+        for each in names:
+            patch.setattr(f"rivermouth.{each}", lambda *_, **__: gives)
 
-
-def _nothing(*_: object, **__: object) -> None:
-    return None
+    return patched
 
 
 def _no_fencing(patch: pytest.MonkeyPatch) -> None:
@@ -156,75 +154,29 @@ def _all_stand(
     return now if rolls_back(record) else after_commit(since, record, pipeline, wanted)
 
 
-GUARDS = (
-    Guard("txn fencing (txnAppId, txnVersion)", _no_fencing, "doubled rows or a broken chain"),
-    Guard("read-back after the commit", _no_read_back, "a stale range taken for written"),
-    Guard("commit id compared, not the sequence", _no_commit_id, "another's range taken for ours"),
-    Guard(
-        "chain audited at every start",
-        lambda patch: patch.setattr("rivermouth.protocol.assess.check_ledger", _nothing),
-        "goes on over undone commits",
+GUARDS: Mapping[str, Patch] = {
+    "txn fencing (txnAppId, txnVersion)": _no_fencing,
+    "read-back after the commit": _no_read_back,
+    "commit id compared, not the sequence": _no_commit_id,
+    "chain audited at every start": _off("protocol.assess.check_ledger"),
+    "log read from the newest entry's base on": _only_the_newest_entry,
+    "RESTORE, TRUNCATE and REPLACE followed": _off("protocol.log_replay.rolls_back", gives=False),
+    "topic id and cluster id compared": _off(
+        "run.ingest.check_source", "protocol.starts.check_source"
     ),
-    Guard(
-        "log read from the newest entry's base on",
-        _only_the_newest_entry,
-        "goes on over a commit that came over undone ones",
+    "prior offset compared before the commit": _off("run.ingest.misplaced"),
+    "retention and truncation noticed": _off("protocol.starts.check_partition"),
+    "leader epochs compared": _off(
+        "run.ingest.check_not_truncated", "protocol.assess.check_not_truncated"
     ),
-    Guard(
-        "RESTORE, TRUNCATE and REPLACE followed",
-        lambda patch: patch.setattr(
-            "rivermouth.protocol.log_replay.rolls_back", lambda record: False
-        ),
-        "undone rows are never read again",
+    "leader epochs of what was restored": _off("protocol.history._epochs", gives={}),
+    "a restored state's own source": _off("protocol.accept_rollback.check_source"),
+    "an accepted topic starts over": _off("protocol.accept_changes._moves", gives=()),
+    "an accepted DELETE is one that stands": lambda patch: patch.setattr(
+        "rivermouth.protocol.accept_deletes._after", _all_stand
     ),
-    Guard(
-        "topic id and cluster id compared",
-        lambda patch: (
-            patch.setattr(ingest, "check_source", _nothing),
-            patch.setattr("rivermouth.protocol.starts.check_source", _nothing),
-        )[0],
-        "goes on with another topic",
-    ),
-    Guard(
-        "prior offset compared before the commit",
-        lambda patch: patch.setattr(ingest, "misplaced", _nothing),
-        "a range that does not follow on is written",
-    ),
-    Guard(
-        "retention and truncation noticed",
-        lambda patch: patch.setattr("rivermouth.protocol.starts.check_partition", _nothing),
-        "a gap that nobody recorded",
-    ),
-    Guard(
-        "leader epochs compared",
-        lambda patch: (
-            patch.setattr(ingest, "check_not_truncated", _nothing),
-            patch.setattr("rivermouth.protocol.assess.check_not_truncated", _nothing),
-        )[0],
-        "goes on in a log that was cut and has grown again",
-    ),
-    Guard(
-        "leader epochs of what was restored",
-        lambda patch: patch.setattr("rivermouth.protocol.history._epochs", lambda *_: {}),
-        "goes on in a log that was cut below what a RESTORE left",
-    ),
-    Guard(
-        "a restored state's own source",
-        lambda patch: patch.setattr("rivermouth.protocol.accept_rollback.check_source", _nothing),
-        "goes on from what was read of another topic",
-    ),
-    Guard(
-        "an accepted topic starts over",
-        lambda patch: patch.setattr("rivermouth.protocol.accept_changes._moves", lambda *_: ()),
-        "the first records of another topic are passed over",
-    ),
-    Guard(
-        "an accepted DELETE is one that stands",
-        lambda patch: patch.setattr("rivermouth.protocol.accept_deletes._after", _all_stand),
-        "a row that is there is named as deleted",
-    ),
-    Guard("offsets table's sequence equals the txn", _no_kept_sequence, "an old position is used"),
-    Guard("offsets table's own txn", _no_projection_txn, "a row of it twice"),
-    Guard("quarantine written ahead", _quarantine_behind, "a bad record lost"),
-    Guard("an entry for every batch", _no_empty_entries, "offsets never advance"),
-)
+    "offsets table's sequence equals the txn": _no_kept_sequence,
+    "offsets table's own txn": _no_projection_txn,
+    "quarantine written ahead": _quarantine_behind,
+    "an entry for every batch": _no_empty_entries,
+}

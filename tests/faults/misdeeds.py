@@ -132,11 +132,11 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
     settings = {**SETTINGS, "spark.master": master, "spark.executor.extraClassPath": classpath}
     session = start_session(scratch_root() / "session", settings, java_options=BRIEF)
     run = Run(pipelines, session, scratch_root(), continuous=False)
-    with ExitStack() as held:
-        held.enter_context(ending(session))
-        held.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
+    with ExitStack() as stack:
+        stack.enter_context(ending(session))
+        stack.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
         side_output = partial(MisbehavingOutput, kind=kind, marks=Path(marks))
-        held.enter_context(patch.object(folding, "QuarantineOutput", side_output))
+        stack.enter_context(patch.object(folding, "QuarantineOutput", side_output))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 

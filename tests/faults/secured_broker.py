@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from typing import Any
 import confluent_kafka.admin
 
 from rivermouth.local.broker import HOST, Broker, free_port
-from tests.lake import Lake
 
 _ADMIN: Any = confluent_kafka.admin  # rights have no types
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -38,16 +36,18 @@ class SecuredBroker:
     broker: Broker
     servers: str
 
-    def login(self, user: str, password: str, *, jaas: bool = False) -> dict[str, str]:
+    def login(
+        self, user: str, password: str, *, jaas: bool = False, **more: str
+    ) -> dict[str, dict[str, str]]:
         """The section ``kafka`` of a configuration, in either of its two ways."""
         plain = {"sasl.username": user, "sasl.password": password}
         login = {"sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";'}
-        return {
+        section = {
             "bootstrap.servers": self.servers,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
-            **(login if jaas else plain),
         }
+        return {"kafka": {**section, **(login if jaas else plain), **more}}
 
     @contextmanager
     def may_read(self, user: str, topic: str) -> Iterator[None]:
@@ -117,9 +117,3 @@ def _two_more(port: int) -> tuple[int, int]:
         found.add(free_port())
     first, second = sorted(found - {port})
     return first, second
-
-
-def log_in(lake: Lake, kafka: Mapping[str, str]) -> None:
-    """Give the lake's configuration another section ``kafka``."""
-    config = json.loads(lake.file.read_text(encoding="utf-8"))
-    lake.file.write_text(json.dumps({**config, "kafka": kafka}), encoding="utf-8")

@@ -137,7 +137,7 @@ class Small:
             self.position[str(partition)] = until
         commit = str(uuid.uuid4())
         if bad:
-            held = [
+            quarantined = [
                 {
                     "commit": commit,
                     "topic": "t",
@@ -149,7 +149,9 @@ class Small:
                 for p, at, key, value in bad
             ]
             quarantine = self.evidence.pipelines[0].quarantine
-            write_deltalake(str(quarantine), pa.Table.from_pylist(held, QUARANTINE), mode="append")
+            write_deltalake(
+                str(quarantine), pa.Table.from_pylist(quarantined, QUARANTINE), mode="append"
+            )
         self.entry([["t", *each] for each in ranges], commit, rows, bad=len(bad))
 
     def stay(self, **facts: Any) -> None:

@@ -1,4 +1,4 @@
-"""A driver that is killed at a named point, at any moment, or when something is seen."""
+"""Drivers that are killed at a named point, at any moment, or when something is seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
@@ -17,34 +20,46 @@ from tests.waiting import PATIENCE_S
 MOMENT, LATE = "moment", "too late"
 
 
-def strike(lake: Lake, names: tuple[str, ...], point: str, dice: random.Random) -> str:
-    """Start a driver and kill it at ``point``, or at any moment after it has opened a pipeline.
+@dataclass
+class KilledDrivers:
+    """A lake under drivers that are killed; ``kills`` counts them by where that was."""
 
-    Returns the point, or ``LATE`` where the driver came to its end before. A driver that ends in
-    another way fails the campaign.
-    """
-    times = 1 if point == MOMENT else dice.randint(1, 3)
-    failpoints = "" if point == MOMENT else f"{point}={times}*kill"
-    with lake.driver(*names, failpoints=failpoints) as driver:
-        assert driver.stdout is not None
-        begun = ""
-        if point == MOMENT:
-            begun = driver.stdout.readline()
-            if begun.startswith("opened"):
-                time.sleep(dice.random() * 4)
-                end_group(driver.pid)
-        said = begun + said_by(driver)
-    assert driver.returncode in (0, -signal.SIGKILL), f"a driver ended by itself: {said}"
-    return point if driver.returncode else LATE
+    names: ClassVar[tuple[str, ...]]
+    """The pipelines that each of them runs."""
 
+    lake: Lake
+    dice: random.Random
+    kills: Counter[str] = field(default_factory=Counter)
 
-def strike_when(lake: Lake, names: tuple[str, ...], seen: Callable[[], bool]) -> bool:
-    """Start a driver and kill it when something is seen; whether it was killed."""
-    with lake.driver(*names) as driver:
-        when(seen, driver.pid).join()
-        said = said_by(driver)
-    assert driver.returncode in (0, -signal.SIGKILL), f"a driver ended by itself: {said}"
-    return driver.returncode != 0
+    @property
+    def killed(self) -> int:
+        """How many drivers were killed before they came to their end."""
+        return self.kills.total() - self.kills[LATE]
+
+    def strike(self, where: str, seen: Callable[[], bool] | None = None) -> None:
+        """Start a driver and kill it: at a point, when something is seen, or at any ``MOMENT``
+        after it has opened a pipeline. One that ends in another way fails the campaign.
+        """
+        at_point = where != MOMENT and seen is None
+        failpoints = f"{where}={self.dice.randint(1, 3)}*kill" if at_point else ""
+        with self.lake.driver(*self.names, failpoints=failpoints) as driver:
+            begun = ""
+            if seen is not None:
+                when(seen, driver.pid).join()
+            elif where == MOMENT and driver.stdout is not None:
+                begun = driver.stdout.readline()
+                if begun.startswith("opened"):
+                    time.sleep(self.dice.random() * 4)
+                    end_group(driver.pid)
+            said = begun + said_by(driver)
+        assert driver.returncode in (0, -signal.SIGKILL), f"a driver ended by itself: {said}"
+        self.kills[where if driver.returncode else LATE] += 1
+
+    def finish(self) -> None:
+        """Let a driver come to its end."""
+        with self.lake.driver(*self.names) as driver:
+            said = said_by(driver)
+        assert driver.returncode == 0, f"the last driver failed: {said[-500:]}"
 
 
 def when(seen: Callable[[], bool], group: int) -> threading.Thread:

@@ -9,12 +9,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.faults.outcomes import check_proved, refusal, went_well
-from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.faults.outcomes import check_proved
+from tests.faults.spark_lake import SparkLake
 from tests.points import passing
-from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 WRITTEN, BEFORE, AFTER = "P16", "P17", "P18"
 """Of a batch: its files are written; right before their commit; right after it."""
@@ -32,15 +31,6 @@ ALTERED = {
 """When, what, and which way the rows take from then on."""
 
 
-def ready(lake: Lake, topic: str) -> Path:
-    """A pipeline ``p`` with three batches to read."""
-    lake.topic(topic)
-    pipeline = append_pipeline(topic, max_offsets_per_trigger=5)
-    lake.configure(p=retrying(pipeline, PATIENCE_S))
-    lake.produce(topic, [(None, bid(n), 0) for n in range(15)])
-    return lake.path(f"bronze.{topic}")
-
-
 def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callable[[str], None]:
     """A failpoint at which somebody alters the table, once, in the second batch."""
     waiting, others, passed = [*how], spark.newSession(), list[str]()
@@ -53,16 +43,15 @@ def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callabl
     return reach
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ALTERED)
 def test_a_table_that_gets_in_mid_run_goes_on(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     point, how, by = ALTERED[kind]
-    table = ready(lake, f"gets_{[*ALTERED].index(kind)}")
-    passing(monkeypatch, altering(rivermouth_spark, table, point, how))
+    table = lake.ready(f"gets_{[*ALTERED].index(kind)}", 1, 15, max_offsets_per_trigger=5)
+    passing(monkeypatch, altering(lake.spark, table, point, how))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     # The first entry begins the partition.
     assert [each.applied for each in heard.commits] == [0, 5, 5, 5]
@@ -71,22 +60,21 @@ def test_a_table_that_gets_in_mid_run_goes_on(
     check_proved(lake, records=15)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("point", [WRITTEN, AFTER])
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    table = ready(lake, f"loses_{point}")
-    renamed = altering(rivermouth_spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
+    table = lake.ready(f"loses_{point}", 1, 15, max_offsets_per_trigger=5)
+    renamed = altering(lake.spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
     passing(monkeypatch, renamed)
 
     for _ in ("in mid-run", "at the start"):
-        halted = refusal(lake.run(rivermouth_spark, "p"))
+        halted = lake.refused()
         assert (halted.code, halted.exit_code) == ("RM414", 3)
         assert halted.what == "column price is not as configured"
     newest = DeltaTable(str(table)).version()
 
-    rivermouth_spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN cost TO price")
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN cost TO price")
+    lake.go()
     assert DeltaTable(str(table)).version() == newest + (3 if point == WRITTEN else 2)
     check_proved(lake, records=15)

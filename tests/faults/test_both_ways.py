@@ -17,85 +17,24 @@ from rivermouth.protocol.ways import why_not
 from rivermouth.warehouse.folder.log import definition_of
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
-from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of
-from tests.faults.campaign.ways import AMID, UNDERSTOOD, Alteration, Told, alter
-from tests.faults.model.both_ways import BOTH_WAYS
-from tests.faults.model.configurations import FILES, OBJECTS
+from tests.faults.campaign.plan import CALLS, FILES_POINTS, Kill, Ways, round_of
+from tests.faults.campaign.ways import AMID, UNDERSTOOD, CommitWays, alter, altering
+from tests.faults.campaign.world import APPENDS
+from tests.faults.model.configurations import FILES
 from tests.faults.model.definition import UNFIT, definition
 from tests.faults.model.judge import Judge
-from tests.faults.model.machine import Action, apply
-from tests.faults.model.opening import SUPERSEDED
-from tests.faults.model.state import ALTER, ASK, RESTORE, Entry, Other, State, Table, Topic, Waiting
+from tests.faults.model.state import ALTER, ASK, RESTORE, Entry, Other, State, Table, Topic
 from tests.faults.model.story import Story
 from tests.faults.model.trace import ASKING, PROPERTY
 from tests.faults.small_lake import Small
 
 pytestmark = pytest.mark.unit
 
-ONE = BOTH_WAYS[0].first()
-PLANNED: tuple[Action, ...] = (("start", 0), ("plan", 0, "batch", 0, 1))
-
-
-def path(state: State, *actions: Action) -> State:
-    for action in actions:
-        after = apply(state, action, OBJECTS)
-        assert after is not None, f"{action} is not enabled"
-        state = after
-    return state
-
-
-# The model
-
-
-def test_files_are_committed_as_the_next_version_or_not_at_all() -> None:
-    state = path(ONE, *PLANNED, ("write_files", 0, 1), ("begin", 0))
-    assert path(state, ("land", 0)).table.log[-1] == state.drivers[0].planned
-    refused = path(state, ("optimize",), ("land", 0), ("read_back", 0))
-    assert refused.table.log[-1] == Other("OPTIMIZE")
-    assert refused.drivers[0].waiting == Waiting(0, 1, read=1, cuts=0, made=0)
-
-
-def test_sparks_commit_goes_on_top_of_what_conflicts_with_nothing() -> None:
-    state = path(ONE, *PLANNED, ("write", 0, 1), ("begin", 0), ("optimize",), ("land", 0))
-    assert isinstance(state.table.log[-1], Entry)
-
-
-def test_no_file_is_written_for_a_plan_that_is_stale() -> None:
-    state = path(ONE, *PLANNED, ("optimize",), ("write_files", 0, 1))
-    assert state.drivers[0].phase == "returned"
-    assert state.table.quarantine == ()
-
-
-@pytest.mark.parametrize("way", ["write", "write_files"])
-def test_a_rivals_commit_is_noticed_either_way(way: str) -> None:
-    two = BOTH_WAYS[2].first()
-    start: tuple[Action, ...] = (("start", 1), ("plan", 1, "batch", 0, 2))
-    rival: tuple[Action, ...] = ((way, 1, 2), ("begin", 1), ("land", 1))
-    state = path(two, *PLANNED, ("write_files", 0, 1), ("begin", 0), *start, *rival)
-    assert path(state, ("land", 0), ("read_back", 0)).drivers[0].code == SUPERSEDED
-
-
-def test_files_that_wait_are_taken_by_the_next_attempt_also_where_kafka_has_lost_the_records() -> (
-    None
-):
-    state = path(ONE, *PLANNED, ("write_files", 0, 1), ("begin", 0), ("optimize",), ("land", 0))
-    state = path(state, ("read_back", 0), ("expire", 1))
-    again = path(state, ("write_files", 0, 2), ("begin", 0), ("land", 0), ("read_back", 0))
-    assert (again.drivers[0].phase, again.drivers[0].waiting) == ("verified", None)
-    lost = path(state, ("optimize",), ("write", 0, 2))
-    assert lost.drivers[0].code == "RM503", "Spark reads them anew"
-
-
-def test_a_table_that_asks_for_it_lands_through_spark() -> None:
-    state = path(ONE, ("alter", True), *PLANNED)
-    assert apply(state, ("write_files", 0, 1), FILES) is None
-    assert apply(state, ("write", 0, 1), FILES) is not None
-
 
 def test_a_restore_takes_a_definition_back_and_files_must_fit_it() -> None:
     log = (Other("CREATE"), Other(ALTER), Other(ASK), Other(RESTORE, 1))
-    told = [definition(log[: n + 1]) for n in range(len(log))]
-    assert told == [(0, False), (1, False), (2, True), (1, False)]
+    found = [definition(log[: n + 1]) for n in range(len(log))]
+    assert found == [(0, False), (1, False), (2, True), (1, False)]
     for made, expected in ((1, ""), (0, UNFIT), (2, UNFIT)):
         entry = Entry("discovery", 1, 0, 0, commit=1, base=3, made=made)
         state = State(Table((*log, entry), 0, (), (entry,)), Topic(), ())
@@ -190,7 +129,7 @@ def test_an_altered_table_asks_for_spark_and_no_longer_once_it_is_altered_back(
 
 def test_a_table_is_altered_amid_a_run_once_when_that_has_committed(tmp_path: Path) -> None:
     small = one_batch(tmp_path)
-    look = Alteration(small.table).beside(lambda: True)
+    look = altering(small.table, lambda: True)
     assert look()
     version = DeltaTable(str(small.table)).version()
     small.delete("id = 2")
@@ -210,10 +149,10 @@ def test_commits_are_told_by_way_and_a_change_by_the_run_it_came_in(tmp_path: Pa
         common = {"process": "a", "pipeline": PIPELINE}
         steps += [{**common, "step": "open"}] if opens else []
         steps.append({**common, "step": "write", "commit": commit})
-    told = Told(trace, {PIPELINE: small.table})
+    found = CommitWays(trace, {PIPELINE: small.table})
     trace.write_text("\n".join(map(json.dumps, steps)))
-    assert told.count() == Counter(files=2, spark=2, **{AMID: 1})
-    assert told.count() == Counter()
+    assert found.count() == Counter(files=2, spark=2, **{AMID: 1})
+    assert found.count() == Counter()
 
 
 def written_by(file: Path, run: tuple[str, bool]) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.operate.rebuild import rebuild_offsets
@@ -19,26 +18,24 @@ from tests.faults.outcomes import (
     applied,
     check_proved,
     problems,
-    refusal,
     went_well,
 )
-from tests.lake import Heard, Lake, append_pipeline, bid, continuous
+from tests.faults.spark_lake import SparkLake
+from tests.lake import Heard
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
-def ten(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), n % 2) for n in range(10)])
+def ten(lake: SparkLake, topic: str) -> None:
+    lake.bids(topic, 10, partitions=2)
 
 
-def filled(lake: Lake, spark: SparkSession, topic: str, heard: Heard | None = None) -> str:
-    """A pipeline ``p`` that has committed ten records in two batches; returns its table."""
-    lake.topic(topic, 2)
-    config = lake.configure(p=append_pipeline(topic, max_offsets_per_trigger=6))
-    ten(lake, topic)
-    went_well(lake.run(spark, "p", heard=heard))
-    return str(config.pipelines["p"].target.table)
+def filled(lake: SparkLake, topic: str, heard: Heard | None = None) -> Path:
+    """A pipeline ``p`` that has committed ten records in two batches; its table."""
+    table = lake.ready(topic, 2, 10, max_offsets_per_trigger=6)
+    lake.go(heard=heard)
+    return table
 
 
 @dataclass
@@ -46,29 +43,20 @@ class Keeping(Heard):
     """Keeps a copy of the live checkpoint at the first commit that holds records."""
 
     checkpoints: Path = Path()
-    kept: Path = Path()
+    copied: Path = Path()
 
     def committed(self, report: CommitReport) -> None:
         super().committed(report)
-        if any(each.span for each in report.ranges) and not self.kept.exists():
+        if any(each.span for each in report.ranges) and not self.copied.exists():
             [live] = (each for each in self.checkpoints.iterdir() if each.is_dir())
-            shutil.copytree(live, self.kept)
+            shutil.copytree(live, self.copied)
 
 
-def emptied(checkpoint: Path) -> None:
+def emptied(checkpoint: Path, left: slice = slice(0)) -> None:
+    """So much of each file is left."""
     for file in checkpoint.rglob("*"):
         if file.is_file():
-            file.write_bytes(b"")
-
-
-def cut(checkpoint: Path) -> None:
-    for file in checkpoint.rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[:-7])
-
-
-def with_a_gap(checkpoint: Path) -> None:
-    (checkpoint / "offsets" / "0").rename(checkpoint / "offsets" / "7")
+            file.write_bytes(file.read_bytes()[left])
 
 
 def foreign(checkpoint: Path) -> None:
@@ -79,41 +67,35 @@ def foreign(checkpoint: Path) -> None:
 DAMAGES: tuple[Callable[[Path], object], ...] = (
     lambda stale: None,
     emptied,
-    cut,
-    with_a_gap,
+    lambda stale: emptied(stale, slice(-7)),
+    lambda stale: (stale / "offsets" / "0").rename(stale / "offsets" / "7"),
     foreign,
     shutil.rmtree,
 )
 
 
 @pytest.mark.thorough
-def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    checkpoints, kept = lake.scratch / "checkpoints", lake.folder / "kept"
-    filled(lake, rivermouth_spark, "kept-restored", Keeping(checkpoints=checkpoints, kept=kept))
-    assert (kept / "offsets" / "0").exists(), "a real checkpoint of the first run"
+def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(lake: SparkLake) -> None:
+    checkpoints, copied = lake.scratch / "checkpoints", lake.folder / "kept"
+    filled(lake, "kept-restored", Keeping(checkpoints=checkpoints, copied=copied))
+    assert (copied / "offsets" / "0").exists(), "a real checkpoint of the first run"
     for damage in DAMAGES:
         copy = checkpoints / f"p-{uuid.uuid4().hex}"
-        shutil.copytree(kept, copy)
+        shutil.copytree(copied, copy)
         damage(copy)
         copy.with_name(f"{copy.name}.lock").touch()
     ten(lake, "kept-restored")
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].behind, heard.ends[0].applied) == (10, 10)
     check_proved(lake, records=20)
     assert [each for each in checkpoints.iterdir() if each.is_dir()] == []
 
 
-def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("wiped", 2)
-    lake.configure(p=append_pipeline("wiped"))
-    ten(lake, "wiped")
-    with continuous(lake, rivermouth_spark, "p") as heard:
+def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(lake: SparkLake) -> None:
+    lake.ready("wiped", 2, 10)
+    with lake.continuous("p") as heard:
         wait_for(lambda: applied(heard) == 10)
         lake.scratch.rename(lake.folder / "wiped")  # at once: Spark may be writing into it
         ten(lake, "wiped")
@@ -124,18 +106,16 @@ def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
     check_proved(lake, records=20)
 
 
-def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
+def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(lake: SparkLake) -> None:
     """A run does not look for rows that were taken out. It puts none of them back."""
-    filled(lake, rivermouth_spark, "edited")
+    filled(lake, "edited")
     offsets = DeltaTable(str(lake.path("rivermouth.offsets")))
     rows = lake.rows("rivermouth.offsets")
     offsets.delete("sequence = 2")
     offsets.update(updates={"until_offset": "2", "applied": "999"}, predicate="sequence = 3")
     ten(lake, "edited")
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].projected, heard.ends[0].applied) == (0, 10)
     assert [each for each in lake.rows("rivermouth.offsets") if each["sequence"] == 2] == []
@@ -152,22 +132,22 @@ def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
 
 @pytest.mark.thorough
 def test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ahead_halts(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
-    table = filled(lake, rivermouth_spark, "backup")
+    table = filled(lake, "backup")
     backup = lake.folder / "backup"
     shutil.copytree(lake.warehouse, backup)
     ten(lake, "backup")
-    commits = went_well(lake.run(rivermouth_spark, "p")).ends[0].commits
+    commits = lake.go().ends[0].commits
     shutil.rmtree(lake.path("rivermouth.offsets"))
     shutil.copytree(backup / "rivermouth" / "offsets", lake.path("rivermouth.offsets"))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert (heard.opens[0].projected, heard.ends[0].applied) == (commits, 0)
     check_proved(lake, records=20)
-    shutil.rmtree(lake.path(table))
-    shutil.copytree(backup / Path(*table.split(".")), lake.path(table))
-    halted = refusal(lake.run(rivermouth_spark, "p"))
+    shutil.rmtree(table)
+    shutil.copytree(backup / table.relative_to(lake.warehouse), table)
+    halted = lake.refused()
     assert (halted.code, halted.exit_code) == ("RM415", 3)
-    assert len(lake.rows(table)) == 10
+    assert DeltaTable(table).count() == 10

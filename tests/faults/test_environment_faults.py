@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
-from tests.faults.outcomes import check_proved, refusal, went_well
+from tests.faults.outcomes import check_proved
 from tests.faults.small_disk import SmallDisk, small_disk
-from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.faults.spark_lake import SparkLake
+from tests.lake import append_pipeline, bid, retrying
 from tests.points import passing
 from tests.processes import jvm_of, said_by
 from tests.waiting import wait_for_rows
@@ -27,33 +28,26 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def disk(lake: Lake) -> Iterator[SmallDisk]:
-    """A small disk; the warehouse of ``on_disk`` lies on it."""
+def disk(lake: SparkLake) -> Iterator[SmallDisk]:
+    """A small disk, on which the warehouse lies."""
+    lake.settings = {"warehouse": "./disk/lake"}
     with small_disk(lake.folder / "disk") as mounted:
         yield mounted
 
 
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), n % 2) for n in range(5)])
-
-
-def ready(
-    lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake", **target: Any
-) -> None:
+def filled(lake: SparkLake, topic: str, **target: Any) -> None:
     """A pipeline ``p`` that has committed five records."""
     lake.topic(topic, 2)
     pipeline = append_pipeline(topic)
     pipeline["target"].update(target)
     lake.configure(p=retrying(pipeline, 1))
-    config = json.loads(lake.file.read_text("utf-8"))
-    lake.file.write_text(json.dumps({**config, "warehouse": warehouse}), "utf-8")
-    five(lake, topic)
-    went_well(lake.run(spark, "p"))
+    lake.bids(topic, partitions=2)
+    lake.go()
 
 
-def stopped(lake: Lake, spark: SparkSession) -> RivermouthError:
+def stopped(lake: SparkLake) -> RivermouthError:
     """What a run ended with that had something to write and could not."""
-    error = refusal(lake.run(spark, "p"))
+    error = lake.refused()
     assert error.exit_code == 1, str(error)
     return error
 
@@ -67,15 +61,15 @@ def log_is_whole(log: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
-    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+    lake: SparkLake, disk: SmallDisk
 ) -> None:
-    ready(lake, rivermouth_spark, "full", "./disk/lake")
+    filled(lake, "full")
     said = list[RivermouthError]()
     # Nothing fits; rows do and their commit does not; the offsets table does not; all does.
     for pages in range(20):
-        five(lake, "full")
+        lake.bids("full", partitions=2)
         disk.leave(pages)
-        [report] = lake.run(rivermouth_spark, "p").ends
+        [report] = lake.run(lake.spark, "p").ends
         log_is_whole(disk.path / "lake" / "bronze" / "full" / "_delta_log")
         log_is_whole(disk.path / "lake" / "rivermouth" / "offsets" / "_delta_log")
         if report.error is None:
@@ -88,29 +82,28 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
 
     disk.clear()
 
-    five(lake, "full")
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.bids("full")
+    lake.go()
     check_proved(lake, records=5 * (len(said) + 3))
 
 
 @pytest.mark.takes_long("P16-RM503", "P18-RM505")
 @pytest.mark.parametrize(("point", "code"), [("P16", "RM503"), ("P17", "RM503"), ("P18", "RM505")])
 def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
-    lake: Lake,
+    lake: SparkLake,
     disk: SmallDisk,
-    rivermouth_spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     point: str,
     code: str,
 ) -> None:
     """Neither that of the quarantine fits, nor that of the table, nor the checkpoint behind it."""
     topic = f"full_{point}"
-    ready(lake, rivermouth_spark, topic, "./disk/lake", properties={"delta.checkpointInterval": 1})
-    five(lake, topic)
+    filled(lake, topic, properties={"delta.checkpointInterval": 1})
+    lake.bids(topic, partitions=2)
     lake.produce(topic, [(None, b"{oops", 0)])
     passing(monkeypatch, lambda name: disk.leave(0) if name == point else None)
 
-    error = stopped(lake, rivermouth_spark)
+    error = stopped(lake)
 
     assert error.code == code
     assert "No space left on device" in error.found
@@ -119,15 +112,15 @@ def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
         log_is_whole(log)
     monkeypatch.undo()
     disk.clear()
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=11)
 
 
 @pytest.mark.thorough
 def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
-    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+    lake: SparkLake, disk: SmallDisk
 ) -> None:
-    ready(lake, rivermouth_spark, "partly", "./disk/lake")
+    filled(lake, "partly")
     dice = random.Random(7)
     many = [(None, bid(dice.getrandbits(62), dice.getrandbits(62)), 0) for _ in range(20_000)]
     lake.produce("partly", [(None, b"{oops", 0), *many])  # of one partition: one task has them
@@ -135,7 +128,7 @@ def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
     before = data_files(table)
     disk.leave(50)
 
-    error = stopped(lake, rivermouth_spark)
+    error = stopped(lake)
 
     assert error.code == "RM503"
     assert "No space left on device" in error.found
@@ -143,7 +136,7 @@ def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
     assert data_files(table) == before
     assert data_files(table.with_name("partly_quarantine")) == set()
     disk.clear()
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=20_006)
 
 
@@ -152,20 +145,20 @@ def data_files(table: Path) -> set[str]:
 
 
 def test_a_read_only_disk_fails_the_run_and_only_as_long_as_it_is_one(
-    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+    lake: SparkLake, disk: SmallDisk
 ) -> None:
-    ready(lake, rivermouth_spark, "readonly", "./disk/lake")
-    five(lake, "readonly")
+    filled(lake, "readonly")
+    lake.bids("readonly")
     disk.make_read_only(True)
     try:
-        error = stopped(lake, rivermouth_spark)
+        error = stopped(lake)
         assert error.code == "RM503"
         assert "Read-only file system" in error.found
         check_proved(lake, records=5)
     finally:
         disk.make_read_only(False)
 
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=10)
 
 
@@ -183,39 +176,37 @@ def limited(process: int, what: int, limit: int) -> Iterator[None]:
 
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
-def test_files_that_cannot_grow_leave_no_torn_commit(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    ready(lake, rivermouth_spark, "short", commit="spark")  # the JVM writes
-    five(lake, "short")
-    jvm = rivermouth_spark._jvm
+def test_files_that_cannot_grow_leave_no_torn_commit(lake: SparkLake) -> None:
+    filled(lake, "short", commit="spark")  # the JVM writes
+    lake.bids("short")
+    jvm = lake.spark._jvm
     assert jvm is not None
     process = int(jvm.java.lang.ProcessHandle.current().pid())
     with limited(process, resource.RLIMIT_FSIZE, 2000):
-        stopped(lake, rivermouth_spark)
+        stopped(lake)
     log_is_whole(lake.path("bronze.short") / "_delta_log")
 
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=10)
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
 def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
-    lake.topic("handles", 2)
+    lake.topic("handles")
     lake.configure(p=retrying(append_pipeline("handles"), 1))
-    five(lake, "handles")
+    lake.bids("handles")
     with lake.driver("p", continuous=True) as process:
         wait_for_rows(lake.path("bronze.handles"), 5)
         with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
-            five(lake, "handles")
+            lake.bids("handles")
             said = said_by(process)
 
     assert process.returncode == 1, said
     assert "Too many open files" in said
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=10)
 
 
@@ -224,11 +215,11 @@ def test_the_lake_and_its_scratch_may_lie_in_a_folder_of_any_name(
 ) -> None:
     folder = tmp_path / "a häuser's ${HOME} {x} #?*:="
     folder.mkdir()
-    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
-    ready(lake, rivermouth_spark, "anywhere", "./lake")
-    five(lake, "anywhere")
+    lake = SparkLake(folder, rivermouth_broker.bootstrap_servers, rivermouth_spark)
+    filled(lake, "anywhere")
+    lake.bids("anywhere")
 
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
 
     check_proved(lake, records=10)
     assert [each.name for each in tmp_path.iterdir()] == [folder.name], "written elsewhere"

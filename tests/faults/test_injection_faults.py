@@ -15,7 +15,8 @@ from rivermouth.errors import ConfigError
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import status
 from rivermouth.run.tables import status_table as render
-from tests.faults.outcomes import check_proved, went_well
+from tests.faults.outcomes import check_proved
+from tests.faults.spark_lake import SparkLake
 from tests.lake import Lake, upsert_pipeline
 
 TEXTS = (
@@ -33,7 +34,7 @@ TEXTS = (
 )
 
 
-class Elsewhere(Lake):
+class Elsewhere(SparkLake):
     """A lake whose folder has a name that no folder should have."""
 
     @property
@@ -87,7 +88,7 @@ def test_columns_and_folders_with_quotes_are_quoted_and_data_stays_data(
 ) -> None:
     folder = tmp_path / 'la`ke\'s "x"; -- ü'
     folder.mkdir()
-    lake = Elsewhere(folder, rivermouth_broker.bootstrap_servers)
+    lake = Elsewhere(folder, rivermouth_broker.bootstrap_servers, rivermouth_spark)
     topic = f"data.{uuid.uuid4()}"
     lake.topic(topic)
     pipeline = upsert_pipeline(topic)
@@ -97,7 +98,7 @@ def test_columns_and_folders_with_quotes_are_quoted_and_data_stays_data(
     produce_all(rivermouth_broker.bootstrap_servers, topic)
     capfd.readouterr()
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     rows = lake.rows("silver.data")
     assert sorted(row["it's"] for row in rows) == sorted(TEXTS)

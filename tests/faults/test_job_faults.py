@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.lake import Lake, bid, impatient, retrying
+from tests.lake import Lake, impatient, retrying
 from tests.processes import said_by, started
 from tests.waiting import wait_for_rows
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 INGEST = Path(__file__).parents[2] / "jobs" / "ingest.py"
 
 
-@pytest.mark.thorough
 def test_a_job_ends_as_a_whole_when_one_pipeline_has_given_up(lake: Lake) -> None:
     for name in ("job_gone", "job_stays"):
         lake.topic(name)
-        lake.produce(name, [(None, bid(n), 0) for n in range(5)])
+        lake.bids(name)
     lake.configure(gone=retrying(impatient("job_gone"), 3), stays=impatient("job_stays"))
     words = ["--continuous", f"--config={lake.file}", f"--local={lake.warehouse}"]
     environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch)}

@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load, unresolved
@@ -34,9 +31,10 @@ from tests.faults.outcomes import (
     refusal,
     went_well,
 )
-from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
-from tests.lake import Heard, Lake, append_pipeline, bid, continuous, impatient, retrying
-from tests.waiting import wait_for, wait_for_markers
+from tests.faults.secured_broker import SecuredBroker, secured_broker
+from tests.faults.spark_lake import SparkLake
+from tests.lake import Heard, append_pipeline, bid, impatient, retrying
+from tests.waiting import add_partition, delete_records, wait_for, wait_for_markers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -49,13 +47,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 
 
 @pytest.fixture
-def own(tmp_path: Path, secured: SecuredBroker) -> Lake:
+def own(tmp_path: Path, secured: SecuredBroker, rivermouth_spark: SparkSession) -> SparkLake:
     """A lake on the broker that a test may do anything to."""
-    return Lake(tmp_path, secured.broker.bootstrap_servers)
-
-
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
+    return SparkLake(tmp_path, secured.broker.bootstrap_servers, rivermouth_spark)
 
 
 @dataclass
@@ -73,15 +67,13 @@ class Noted(Heard):
 
 
 @pytest.mark.thorough
-def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    away = Lake(lake.folder, f"127.0.0.1:{free_port()}")
+def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(lake: SparkLake) -> None:
+    away = SparkLake(lake.folder, f"127.0.0.1:{free_port()}", lake.spark)
     away.configure(p=retrying(append_pipeline("nowhere"), 15))
     began = time.monotonic()
     heard = Noted(notes=RetryNotes(away.warehouse))
 
-    error = refusal(away.run(rivermouth_spark, "p", heard=heard))
+    error = away.refused(heard=heard)
 
     assert (error.code, error.exit_code) == ("RM301", 1)
     assert time.monotonic() - began < 100
@@ -96,23 +88,21 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
 
 @pytest.mark.thorough
 def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
-    own.topic("waited")
-    own.configure(p=append_pipeline("waited"))
-    five(own, "waited")
-    with continuous(own, rivermouth_spark, "p") as heard:
+    own.ready("waited")
+    with own.continuous("p") as heard:
         wait_for(lambda: applied(heard) == 5)
         os.kill(secured.broker.pid, signal.SIGSTOP)
         try:
             time.sleep(3)
         finally:
             os.kill(secured.broker.pid, signal.SIGCONT)
-        five(own, "waited")
+        own.bids("waited")
         wait_for(lambda: applied(heard) == 10)
         secured.broker.stop()
         secured.broker.start()
-        five(own, "waited")
+        own.bids("waited")
         wait_for(lambda: applied(heard) == 15)
 
     went_well(heard)
@@ -121,14 +111,14 @@ def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
 
 @pytest.mark.thorough
 def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
     names = ("away_a", "away_b")
     for name in names:
         own.topic(name)
-        five(own, name)
+        own.bids(name)
     own.configure(**{name: impatient(name) for name in names})
-    with continuous(own, rivermouth_spark, *names) as heard:
+    with own.continuous(*names) as heard:
         wait_for(lambda: applied(heard) == 10)
         secured.broker.stop()
         try:
@@ -137,7 +127,7 @@ def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
         finally:
             secured.broker.start()
         for name in names:
-            five(own, name)
+            own.bids(name)
         wait_for(lambda: applied(heard) == 20)
 
     codes = {each.error.code for each in heard.retries}
@@ -152,25 +142,22 @@ def _tries(heard: Heard, pipeline: str) -> int:
 
 @pytest.mark.thorough
 def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
-    own.topic("cut")
-    own.configure(p=append_pipeline("cut"))
-    five(own, "cut")
-    went_well(own.run(rivermouth_spark, "p"))
+    own.filled("cut")
     secured.broker.stop()
     for file in (secured.broker.directory / "data" / "cut-0").glob("0*"):
         file.unlink()
     secured.broker.start()
 
-    halted = refusal(own.run(rivermouth_spark, "p"))
+    halted = own.refused()
 
     assert (halted.code, halted.exit_code, halted.where) == ("RM416", 3, "p cut-0")
     assert (halted.expected, halted.found) == ("an end at 5 or after", "an end at 0")
     [found] = status(load(own.file)).pipelines
     assert found.state is State.BLOCKED
     own.produce("cut", [(None, bid(100 + n), 0) for n in range(9)])
-    halted = refusal(own.run(rivermouth_spark, "p"))
+    halted = own.refused()
     assert (halted.code, halted.exit_code, halted.where) == ("RM416", 3, "p cut-0")
     assert (halted.expected, halted.found) == ("leader epoch 0 to reach to 5", "an end at 0")
     assert "cut-0@0: other values in auction, _kafka.timestamp" in problems(own)
@@ -178,25 +165,20 @@ def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
 
 @pytest.mark.thorough
 def test_a_broker_started_again_begins_leader_epochs_that_change_nothing(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
-    own.topic("elected", 2)
-    own.configure(p=append_pipeline("elected"))
-    five(own, "elected")
-    went_well(own.run(rivermouth_spark, "p"))
+    own.filled("elected", partitions=2)
     for _ in range(2):
         secured.broker.stop()
         secured.broker.start()
-        five(own, "elected")
-        assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
+        own.bids("elected")
+        assert own.go().ends[0].applied == 5
 
 
 def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_ends(
-    lake: Lake, rivermouth_broker: Broker, rivermouth_spark: SparkSession
+    lake: SparkLake, rivermouth_broker: Broker
 ) -> None:
-    lake.topic("hangs")
-    lake.configure(p=append_pipeline("hangs"))
-    five(lake, "hangs")
+    lake.ready("hangs")
     options = {
         "bootstrap.servers": rivermouth_broker.bootstrap_servers,
         "transactional.id": "hangs",
@@ -208,9 +190,9 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
     producer.begin_transaction()
     producer.produce("hangs", bid(99), partition=0)
     producer.flush(30)
-    five(lake, "hangs")
+    lake.bids("hangs")
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert heard.ends[0].applied == 5
     assert "open transactions hold back 6 offsets" in heard.opens[0].line()
@@ -219,53 +201,41 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
     assert found.reason == "open transactions hold back 6 offsets; if they stay, one is hanging"
     producer.abort_transaction(30)
     wait_for_markers(options)
-    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+    assert lake.go().ends[0].applied == 5
     [found] = status(load(lake.file)).pipelines
     assert (found.held_back, found.reason) == (0, None)
     check_proved(lake, records=10)
 
 
 def test_a_loss_is_recorded_where_that_is_asked_for_and_the_pipeline_goes_on_behind_it(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
-    lake.topic("loses")
-    lake.configure(p=append_pipeline("loses"))
-    five(lake, "loses")
-    went_well(lake.run(rivermouth_spark, "p"))
-    five(lake, "loses")
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    [deleted] = admin.delete_records([NativeTopicPartition("loses", 0, 8)]).values()
-    deleted.result(30)
-    assert refusal(lake.run(rivermouth_spark, "p")).code == "RM406"
+    lake.filled("loses")
+    lake.bids("loses")
+    delete_records(lake.servers, "loses", before=8)
+    assert lake.refused().code == "RM406"
     lake.configure(p=append_pipeline("loses", on_data_loss="record"))
 
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
 
     assert "3 offsets LOST" in heard.opens[0].line()
     assert [str(each) for each in heard.opens[0].lost] == ["loses-0[5,8)"]
     [proof] = verify(load(lake.file)).pipelines
     assert (proof.ok, proof.lost, len(lake.rows("bronze.loses"))) == (True, 3, 7)
-    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].commits == 0, "recorded once"
+    assert lake.go().ends[0].commits == 0, "recorded once"
 
 
-def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("late")
-    lake.configure(p=append_pipeline("late"))
-    five(lake, "late")
-    went_well(lake.run(rivermouth_spark, "p"))
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    admin.create_partitions([NewPartitions("late", 2)])["late"].result(30)
+def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(lake: SparkLake) -> None:
+    lake.filled("late")
+    add_partition(lake.servers, "late")
     lake.produce("late", [(None, bid(n), 1) for n in range(7)])
-    [deleted] = admin.delete_records([NativeTopicPartition("late", 1, 5)]).values()
-    deleted.result(30)
+    delete_records(lake.servers, "late", before=5, partition=1)
 
-    refused = refusal(lake.run(rivermouth_spark, "p"))
+    refused = lake.refused()
     assert (refused.code, "[0,5)" in refused.what) == ("RM406", True)
 
     lake.configure(p=append_pipeline("late", on_data_loss="record"))
-    heard = went_well(lake.run(rivermouth_spark, "p"))
+    heard = lake.go()
     assert [str(each) for each in heard.opens[0].lost] == ["late-1[0,5)"]
     [proof] = verify(load(lake.file)).pipelines
     assert (proof.ok, proof.lost, len(lake.rows("bronze.late"))) == (True, 5, 7)
@@ -273,20 +243,18 @@ def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
 
 @pytest.mark.thorough
 def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
     lake.topic("losing")
     recording = append_pipeline("losing", on_data_loss="record")
     lake.configure(p={**recording, "trigger": "15s"})
-    five(lake, "losing")
-    with continuous(lake, rivermouth_spark, "p") as heard:
+    lake.bids("losing")
+    with lake.continuous("p") as heard:
         wait_for(lambda: applied(heard) == 5)
         # Triggers come at whole quarters of a minute: none between the records and their deletion.
         wait_for(lambda: 1 < time.time() % 15 < 8)
-        five(lake, "losing")
-        admin = AdminClient({"bootstrap.servers": lake.servers})
-        [deleted] = admin.delete_records([NativeTopicPartition("losing", 0, 8)]).values()
-        deleted.result(30)
+        lake.bids("losing")
+        delete_records(lake.servers, "losing", before=8)
         wait_for(lambda: applied(heard) == 7 or bool(heard.ends))
 
     assert [each.error.code for each in heard.retries] == ["RM406"]
@@ -296,15 +264,12 @@ def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for
 
 
 @pytest.mark.thorough
-def test_a_wrong_password_is_never_an_empty_success(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
-) -> None:
-    own.topic("locked")
-    own.configure(p=append_pipeline("locked"))
-    log_in(own, secured.login("reader", "wrong"))
+def test_a_wrong_password_is_never_an_empty_success(own: SparkLake, secured: SecuredBroker) -> None:
+    own.settings = secured.login("reader", "wrong")
+    own.ready("locked")
     began = time.monotonic()
 
-    refused = refusal(own.run(rivermouth_spark, "p"))
+    refused = own.refused()
 
     assert (refused.code, refused.exit_code) == ("RM303", 1)
     assert "Authentication failed: Invalid username or password" in refused.found
@@ -320,10 +285,10 @@ def test_a_wrong_password_is_never_an_empty_success(
     ],
 )
 def test_a_group_for_monitors_tells_what_the_user_lacks(
-    own: Lake, secured: SecuredBroker, password: str, found: str, remedy: str
+    own: SparkLake, secured: SecuredBroker, password: str, found: str, remedy: str
 ) -> None:
+    own.settings = secured.login("reader", password)
     own.configure(p=append_pipeline("watched"))
-    log_in(own, secured.login("reader", password))
     place = TopicPartition("watched", 0)
     with closing(ConfiguredGroups(load(own.file), unresolved)) as groups:
         with pytest.raises(KafkaRefused, match="the broker refused") as unwritten:
@@ -336,43 +301,40 @@ def test_a_group_for_monitors_tells_what_the_user_lacks(
 
 
 def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_it_cannot_know(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
-    own.topic("granted")
-    own.configure(p=append_pipeline("granted"))
-    five(own, "granted")
-    log_in(own, secured.login("reader", "reads"))
+    own.settings = secured.login("reader", "reads")
+    own.ready("granted")
     commands = (["doctor"], ["run"], ["status"], ["topic", "granted"], ["verify"])
     with secured.may_read("reader", "granted"):
-        ended = [own.command(*words, spark=rivermouth_spark) for words in commands]
+        ended = [own.command(*words, spark=own.spark) for words in commands]
         said = own.command("verify", "--json")
 
     assert [each for each in (*ended, said) if each.returncode] == []
-    [told] = json.loads(said.stdout)["pipelines"]
+    [proof] = json.loads(said.stdout)["pipelines"]
     assert "not told: whether Kafka compacts granted" in " ".join(ended[-1].stdout.split())
-    assert (told["ok"], told["records"], told["missing"]) == (True, 5, 0)
-    assert told["not_checked"] == {}
-    assert told["not_told"] == ["whether Kafka compacts granted (DescribeConfigs)"]
+    assert (proof["ok"], proof["records"], proof["missing"]) == (True, 5, 0)
+    assert proof["not_checked"] == {}
+    assert proof["not_told"] == ["whether Kafka compacts granted (DescribeConfigs)"]
 
 
 @pytest.mark.thorough
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(
-    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+    own: SparkLake, secured: SecuredBroker
 ) -> None:
-    own.topic("guarded")
-    own.configure(p=append_pipeline("guarded"))
-    log_in(own, secured.login("reader", "reads"))
-    assert refusal(own.run(rivermouth_spark, "p")).code == "RM303"
+    own.settings = secured.login("reader", "reads")
+    own.ready("guarded")
+    assert own.refused().code == "RM303"
 
-    with secured.may_read("reader", "guarded"), continuous(own, rivermouth_spark, "p") as heard:
-        five(own, "guarded")
+    with secured.may_read("reader", "guarded"), own.continuous("p") as heard:
         wait_for(lambda: applied(heard) == 5)
         secured.take_rights("guarded")
-        five(own, "guarded")
+        own.bids("guarded")
         wait_for(lambda: bool(heard.ends))
     assert refusal(heard).exit_code == 1
     with secured.may_read("reader", "guarded"):
-        assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
+        assert own.go().ends[0].applied == 5
 
+    own.settings = {}
     own.configure(p=append_pipeline("guarded"))
     check_proved(own, records=10)

@@ -127,8 +127,8 @@ def test_a_sink_is_judged_by_the_entries_in_effect(
     sink = Sink(tuple(Sent(each, ONE) for each in sent), tuple(broken))
     drivers = (Driver(attempt=attempt or None),)
     state = State(Table((CREATED, *log)), TOPIC, drivers, sink=sink)
-    told = {
+    found = {
         effect: wrongly_sent(state._replace(effect=effect), FILES).split(":")[0]
         for effect in (AT_LEAST_ONCE, AT_MOST_ONCE)
     }
-    assert (told[AT_LEAST_ONCE], told[AT_MOST_ONCE]) == (least, most)
+    assert (found[AT_LEAST_ONCE], found[AT_MOST_ONCE]) == (least, most)

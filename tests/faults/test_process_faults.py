@@ -12,44 +12,38 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from rivermouth.local.scratch import remove_dead
 from rivermouth.write.files.bad_records import Diverted, diverted
 from rivermouth.write.landings import folding
-from tests.faults.outcomes import check_proved, refusal, went_well
-from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.faults.outcomes import check_proved
+from tests.faults.spark_lake import SparkLake
+from tests.lake import append_pipeline, bid, order, upsert_pipeline
 from tests.processes import jvm_of, said_by, started
 from tests.waiting import PATIENCE_S, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
 
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
-
-
 @pytest.mark.thorough
 def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_itself(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
-    lake.topic("frozen")
-    lake.configure(p=append_pipeline("frozen"))
-    five(lake, "frozen")
+    table = lake.ready("frozen")
     with lake.driver("p", continuous=True) as zombie:
-        wait_for_rows(lake.path("bronze.frozen"), 5)
+        wait_for_rows(table, 5)
         os.killpg(zombie.pid, signal.SIGSTOP)
-        five(lake, "frozen")
-        kept_out = refusal(lake.run(rivermouth_spark, "p"))
+        lake.bids("frozen")
+        kept_out = lake.refused()
         assert (kept_out.code, kept_out.exit_code) == ("RM413", 3)
         os.killpg(zombie.pid, signal.SIGCONT)
-        wait_for_rows(lake.path("bronze.frozen"), 10)
+        wait_for_rows(table, 10)
 
         os.killpg(zombie.pid, signal.SIGSTOP)
-        five(lake, "frozen")
+        lake.bids("frozen")
         # What a lock on another machine is: one that does not reach the successor.
         shutil.rmtree(lake.warehouse / "rivermouth" / "locks")
-        assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+        assert lake.go().ends[0].applied == 5
         os.killpg(zombie.pid, signal.SIGCONT)
         said = said_by(zombie)
 
@@ -59,54 +53,50 @@ def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_i
 
 
 def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At its start it removes what dead processes left in the scratch folders."""
     lake.topic("beside")
     lake.configure(p=upsert_pipeline("beside"))
     lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
-    told: list[int] = []
+    tasks: list[int] = []
 
     def sifted_beside(reports: Path, where: str) -> Diverted:
         for root in (lake.scratch, *lake.scratch.iterdir()):
             if root.is_dir():
                 remove_dead(root)
         found = diverted(reports, where)
-        told.append(found.tasks)
+        tasks.append(found.tasks)
         return found
 
     monkeypatch.setattr(folding, "diverted", sifted_beside)
 
-    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+    assert lake.go().ends[0].applied == 5
 
-    assert told == [1], "what the task had told is gone"
+    assert tasks == [1], "what the task had told is gone"
     check_proved(lake, records=5)
 
 
 @pytest.mark.thorough
-def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("headless")
-    lake.configure(p=append_pipeline("headless"))
-    five(lake, "headless")
+def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(lake: SparkLake) -> None:
+    table = lake.ready("headless")
     with lake.driver("p", continuous=True) as process:
-        wait_for_rows(lake.path("bronze.headless"), 5)
-        five(lake, "headless")
+        wait_for_rows(table, 5)
+        lake.bids("headless")
         os.kill(jvm_of(process), signal.SIGKILL)
         said = said_by(process)
 
     assert process.returncode == 1, said
     assert "finished p: FAILED RM503 p: Spark's JVM is gone" in said, said
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.go()
     check_proved(lake, records=10)
 
 
 @pytest.mark.thorough
-def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lake) -> None:
+def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: SparkLake) -> None:
     for name in ("gone_a", "gone_b"):
         lake.topic(name)
-        five(lake, name)
+        lake.bids(name)
     lake.configure(a=append_pipeline("gone_a"), b=append_pipeline("gone_b"))
     command = [sys.executable, "-m", "rivermouth", "run", str(lake.file), "--continuous", "--json"]
     environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
@@ -130,7 +120,7 @@ def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lak
 
 @pytest.mark.thorough
 def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_once(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: SparkLake,
 ) -> None:
     for number in range(3):
         names = (f"bad_a{number}", f"bad_b{number}")
@@ -140,7 +130,7 @@ def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_
             lake.produce(name, [(None, b"{oops", 0), (None, bid(1), 0)])
         lake.configure(**{name: {**append_pipeline(name), "target": target} for name in names})
 
-        heard = went_well(lake.run(rivermouth_spark, *names))
+        heard = lake.go(*names)
 
         assert heard.retries == []
         assert [each.quarantined for each in heard.ends] == [1, 1]
@@ -150,9 +140,7 @@ def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_
 
 
 @pytest.mark.thorough
-def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
+def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(lake: SparkLake) -> None:
     def both(first: int) -> None:
         lake.produce("one", [(b"%d" % n, order(n, "one", n), 0) for n in range(first, first + 8)])
         lake.produce("two", [(b"9%d" % n, order(90 + n, "two", n), 0) for n in range(8)])
@@ -166,10 +154,10 @@ def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(
         lake.topic(name)
     lake.configure(**pipelines)
     # The first run of both: they create their table at the same time.
-    went_well(lake.run(rivermouth_spark, "one", "two"))
+    lake.go("one", "two")
     both(0)
 
-    went_well(lake.run(rivermouth_spark, "one", "two"))
+    lake.go("one", "two")
 
     check_proved(lake, records=16)
     assert sorted({row["status"] for row in lake.rows("silver.shared")}) == ["one", "two"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from rivermouth.config import TableName, load
 from rivermouth.replay.command import Rereading
@@ -15,9 +14,8 @@ from rivermouth.replay.report import Replayed
 from rivermouth.replay.request import read_bound
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
-from tests.faults.outcomes import went_well
+from tests.faults.spark_lake import SparkLake
 from tests.lake import (
-    Lake,
     append_pipeline,
     bid,
     insert_pipeline,
@@ -27,113 +25,84 @@ from tests.lake import (
 )
 from tests.processes import said_by
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+    pytest.mark.kill,
+]
 
 
-def killed(lake: Lake, spark: SparkSession, point: str, into: str = "") -> None:
+def killed(lake: SparkLake, point: str, into: str = "") -> None:
     words, failpoints = ("p", "earliest", into), f"{point}=kill"
-    with lake.driver(*words, spark=spark, failpoints=failpoints, kind="replay") as process:
+    with lake.driver(*words, spark=lake.spark, failpoints=failpoints, kind="replay") as process:
         said = said_by(process)
     assert process.returncode == -signal.SIGKILL, said
 
 
-def again(lake: Lake, spark: SparkSession, into: str = "") -> Replayed:
+def again(lake: SparkLake, into: str = "") -> Replayed:
     table = TableName.parse(into) if into else None
-    replaying = Rereading(load(lake.file), spark, lake.scratch)
+    replaying = Rereading(load(lake.file), lake.spark, lake.scratch)
     return replaying.replay("p", read_bound("--from", "earliest"), into=table)
 
 
-@pytest.mark.thorough
-@pytest.mark.kill
+MODES: Mapping[str, tuple[Callable[[str], dict[str, Any]], str, Callable[[int, int], bytes]]] = {
+    "upsert": (upsert_pipeline, "order_id", lambda n, turn: order(n, f"s{turn}", n)),
+    "insert": (insert_pipeline, "auction", bid),
+}
+"""The pipeline of a topic, its key, and the record of a key that comes in a turn."""
+
+
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_killed_replay_runs_again_and_ends_right(
-    lake: Lake, rivermouth_spark: SparkSession, point: str, done: bool
-) -> None:
-    topic = f"killed-replay-{point.lower()}"
-    lake.topic(topic)
-    config = lake.configure(p=upsert_pipeline(topic))
-    lake.produce(topic, [(b"%d" % n, order(n, "a", n), 0) for n in range(6)])
-    went_well(lake.run(rivermouth_spark, "p"))
-    table = str(config.pipelines["p"].target.table)
-    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE order_id = 3")
-
-    killed(lake, rivermouth_spark, point)
-
-    assert (3 in {row["order_id"] for row in lake.rows(table)}) is done
-    assert again(lake, rivermouth_spark).written is not done
-    assert verify(config).ok
-    lake.produce(topic, [(b"9", order(9, "b", 9), 0)])
-    went_well(lake.run(rivermouth_spark, "p", audit=True))
-    [found] = verify(config).pipelines
-    assert (found.problems, found.ok) == ((), True)
-
-
-@pytest.mark.thorough
-@pytest.mark.kill
-@pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
-def test_a_killed_replay_of_first_rows_runs_again_and_ends_right(
-    lake: Lake,
-    rivermouth_spark: SparkSession,
+    lake: SparkLake,
     monkeypatch: pytest.MonkeyPatch,
+    mode: str,
     point: str,
     done: bool,
 ) -> None:
-    topic = f"killed-first-{point.lower()}"
-    trace = lake.folder / "trace.jsonl"
+    make, key, record = MODES[mode]
+    topic, trace = f"killed-{mode}-{point.lower()}", lake.folder / "trace.jsonl"
     monkeypatch.setenv("RIVERMOUTH_TRACE", str(trace))
     lake.topic(topic)
-    config = lake.configure(p=insert_pipeline(topic))
+    config = lake.configure(p=make(topic))
     table = str(config.pipelines["p"].target.table)
-    for price in (1, 2):
-        lake.produce(topic, [(None, bid(n, price), 0) for n in range(6)])
-        went_well(lake.run(rivermouth_spark, "p"))
-    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE auction = 3")
+    for turn in (1, 2):
+        lake.produce(topic, [(b"%d" % n, record(n, turn), 0) for n in range(6)])
+        lake.go()
+    lake.spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE {key} = 3")
 
-    killed(lake, rivermouth_spark, point)
+    killed(lake, point)
 
-    assert (3 in {row["auction"] for row in lake.rows(table)}) is done
-    assert again(lake, rivermouth_spark).written is not done
+    assert (3 in {row[key] for row in lake.rows(table)}) is done
+    assert again(lake).written is not done
     assert verify(config).ok
-    lake.produce(topic, [(None, bid(n, 3), 0) for n in (3, 9)])
-    went_well(lake.run(rivermouth_spark, "p", audit=True))
+    lake.produce(topic, [(b"%d" % n, record(n, 3), 0) for n in (3, 9)])
+    lake.go(audit=True)
     [found] = verify(config).pipelines
     assert (found.problems, found.ok) == ((), True)
-    assert {row["auction"]: row["price"] for row in lake.rows(table)} == {
-        **dict.fromkeys(range(6), 1),
-        9: 3,
-    }
     assert Paths(trace, {"p": lake.path(table)}).check() == []
+    if mode == "insert":
+        prices = {row["auction"]: row["price"] for row in lake.rows(table)}
+        assert prices == {**dict.fromkeys(range(6), 1), 9: 3}
 
 
-@pytest.mark.thorough
-@pytest.mark.kill
-def test_a_killed_replay_into_another_table_adds_each_row_once(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("killed-into")
-    lake.configure(p=append_pipeline("killed-into"))
-    lake.produce("killed-into", [(None, bid(n), 0) for n in range(6)])
-    went_well(lake.run(rivermouth_spark, "p"))
-    for point in ("P2", "P3", "P6"):
-        killed(lake, rivermouth_spark, point, "repair.bids")
-    assert again(lake, rivermouth_spark, "repair.bids").plan.there
-    assert sorted(row["auction"] for row in lake.rows("repair.bids")) == [*range(6)]
-
-
-@pytest.mark.thorough
-@pytest.mark.kill
-@pytest.mark.parametrize("make", [insert_pipeline, totals_pipeline])
-def test_a_killed_replay_of_keys_into_another_table_writes_each_row_once(
-    lake: Lake, rivermouth_spark: SparkSession, make: Callable[[str], dict[str, Any]]
+@pytest.mark.parametrize(
+    ("make", "rows"), [(append_pipeline, 6), (insert_pipeline, 3), (totals_pipeline, 3)]
+)
+def test_a_killed_replay_into_another_table_writes_each_row_once(
+    lake: SparkLake, make: Callable[[str], dict[str, Any]], rows: int
 ) -> None:
     topic = f"killed-{make.__name__.replace('_', '-')}"
     lake.topic(topic)
     lake.configure(p=make(topic))
-    lake.produce(topic, [(None, bid(n % 3), 0) for n in range(6)])
-    went_well(lake.run(rivermouth_spark, "p"))
+    lake.produce(topic, [(None, bid(n % rows), 0) for n in range(6)])
+    lake.go()
     for point in ("P2", "P3", "P6"):
-        killed(lake, rivermouth_spark, point, "repair.bids")
-    assert again(lake, rivermouth_spark, "repair.bids").plan.there
-    rows = lake.rows("repair.bids")
-    assert sorted(row["auction"] for row in rows) == [0, 1, 2]
-    assert {row.get("n", 2) for row in rows} == {2}
+        killed(lake, point, "repair.bids")
+    assert again(lake, "repair.bids").plan.there
+    found = lake.rows("repair.bids")
+    assert sorted(row["auction"] for row in found) == [*range(rows)]
+    assert {row.get("n", 2) for row in found} == {2}

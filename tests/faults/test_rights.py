@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.commands import Done
-from tests.faults.secured_broker import Right, SecuredBroker, log_in, secured_broker
+from tests.faults.secured_broker import Right, SecuredBroker, secured_broker
 from tests.kafka.test_sinks import sending
 from tests.lake import Lake, append_pipeline, bid
 
@@ -99,22 +99,17 @@ def lake(tmp_path_factory: pytest.TempPathFactory, secured: SecuredBroker) -> La
     lake = Lake(tmp_path_factory.mktemp("lake"), secured.broker.bootstrap_servers)
     lake.topic("rights")
     lake.topic("rights-out")
-    configure(lake, {"bootstrap.servers": lake.servers}, "nobody")
-    lake.produce("rights", [(None, bid(each), 0) for each in range(5)])
+    lake.bids("rights")
     return lake
-
-
-def configure(lake: Lake, kafka: Mapping[str, str], user: str) -> None:
-    """Log in as a user; on the group that its pipeline names for itself nobody has a right."""
-    own = {"mirror_group": "rights-group", "kafka.group.id": user}
-    lake.configure(p=append_pipeline("rights", **own), s=sending("rights", "rights-out"))
-    log_in(lake, kafka)
 
 
 @pytest.fixture
 def run_as(lake: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession) -> Command:
     def run(user: str, *words: str) -> Done:
-        configure(lake, secured.login(user, "secret"), user)
+        """As a user. On the group that its pipeline names for itself nobody has a right."""
+        lake.settings = secured.login(user, "secret")
+        own = {"mirror_group": "rights-group", "kafka.group.id": user}
+        lake.configure(p=append_pipeline("rights", **own), s=sending("rights", "rights-out"))
         return lake.command(*words, spark=rivermouth_spark)
 
     return run
@@ -153,10 +148,10 @@ def verify(run_as: Command, user: str, lake: Lake) -> bool:
         return False
     found = json.loads(ended.stdout)["pipelines"]
     assert [each["not_checked"] for each in found] == [{}, {}]
-    told = "whether Kafka compacts {} (DescribeConfigs)"
+    text = "whether Kafka compacts {} (DescribeConfigs)"
     assert [each["not_told"] for each in found] == [
-        [told.format("rights")],
-        [told.format("rights"), told.format("rights-out")],
+        [text.format("rights")],
+        [text.format("rights"), text.format("rights-out")],
     ]
     return True
 

@@ -14,18 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
-from rivermouth.testing import create_topic, produce
 from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import environ_of
 from tests.bundle.workspace.workspace import Workspace
-from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
-from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.faults.secured_broker import SecuredBroker, secured_broker
+from tests.lake import Lake, append_pipeline, retrying
 from tests.processes import Started, processes, said_by, started
 from tests.waiting import wait_for, wait_for_rows
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 TOPIC = "canary"
 RIGHT, WRONG = f"right-{secrets.token_hex(12)}", f"wrong-{secrets.token_hex(12)}"
@@ -56,12 +54,12 @@ class Watched:
         """A configuration with the password of this name; the broker wants RIGHT."""
         password = self.form.replace("NAME", variable)
         pipeline = {**append_pipeline(TOPIC), "target": {"table": table}}
-        self.lake.configure(p=retrying(pipeline, seconds=5))
         # Not used without TLS and OAuth, but given to both clients.
         names = ("ssl.key.password", "ssl.keystore.password", "ssl.key.pem", "ssl.certificate.pem")
         secret = "sasl.oauthbearer.client.credentials.client.secret"
         unused = dict.fromkeys((*names, secret), password)
-        log_in(self.lake, {**self.secured.login("owner", password, jaas=True), **unused})
+        self.lake.settings = self.secured.login("owner", password, jaas=True, **unused)
+        self.lake.write(p=retrying(pipeline, seconds=5))
         return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
 
     def start(self, file: Path, *words: str) -> Started:
@@ -115,8 +113,8 @@ def watched(
     with secured_broker(tmp_path_factory.mktemp("secured") / "broker", users) as secured:
         servers = secured.broker.bootstrap_servers
         lake = Lake(tmp_path_factory.mktemp("watched"), servers)
-        create_topic(servers, TOPIC)
-        produce(servers, TOPIC, [(None, bid(n), 0) for n in range(5)])
+        lake.topic(TOPIC)
+        lake.bids(TOPIC)
         yield Watched(lake, secured, form, named)
 
 
@@ -138,13 +136,11 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
         watched.seen["ps"] = "\n".join(named.values())
         ended = look(watched, file, "status", "verify", "doctor", "validate")
         assert set(ended.values()) == {0}
-        admin = AdminClient({"bootstrap.servers": watched.lake.servers})
-        admin.delete_topics([TOPIC])[TOPIC].result(30)
+        watched.lake.delete_topic(TOPIC)
         wait_for(lambda: process.poll() is not None)
         assert watched.finish(process) != 0
 
 
-@pytest.mark.thorough
 def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     watched: Watched, workspace: Workspace
 ) -> None:
@@ -170,7 +166,6 @@ def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     assert asked == ({"GET /api/2.0/secrets/get -> 200"} if "secret" in watched.form else set())
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("watched", ["${secret:canary/NAME}"], indirect=True)
 def test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key(
     watched: Watched,

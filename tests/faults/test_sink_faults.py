@@ -8,31 +8,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
-from tests.faults.outcomes import went_well
+from tests.faults.outcomes import applied, went_well
+from tests.faults.spark_lake import SparkLake
+from tests.faults.striking import arrival
 from tests.kafka.test_sink_faults import configure
 from tests.kafka.test_sinks import proved, read_back, sending
-from tests.lake import Lake, bid, continuous
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 RECORDS = 10_000
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[tuple[Lake, Broker]]:
+def own(tmp_path: Path, rivermouth_spark: SparkSession) -> Iterator[tuple[SparkLake, Broker]]:
     """A lake on a broker that the test may do anything to."""
     with Broker(tmp_path / "broker") as broker:
-        yield Lake(tmp_path, broker.bootstrap_servers), broker
+        yield SparkLake(tmp_path, broker.bootstrap_servers, rivermouth_spark), broker
 
 
-@pytest.mark.thorough
 def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
-    own: tuple[Lake, Broker], rivermouth_spark: SparkSession
+    own: tuple[SparkLake, Broker],
 ) -> None:
     lake, broker = own
     lake.topic("frozen-in", 2)
@@ -41,19 +40,16 @@ def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
     # must send all of them within the time in which a frozen broker has to answer.
     pipeline = sending("frozen-in", "frozen-out")
     configure(lake, pipeline, batch_size="500", delivery_timeout_ms="10000")
-    lake.produce("frozen-in", [(None, bid(i), i % 2) for i in range(RECORDS)])
-    watching = Consumer({"bootstrap.servers": lake.servers, "group.id": "watch"})
-    watching.assign([TopicPartition("frozen-out", 0, OFFSET_END)])
-    watching.poll(1.0)
-    with continuous(lake, rivermouth_spark, "p") as heard:
-        wait_for(lambda: watching.poll(1.0) is not None)
+    lake.bids("frozen-in", RECORDS, partitions=2)
+    arrived = arrival(lake.servers, "frozen-out", 1)
+    with lake.continuous("p") as heard:
+        wait_for(arrived)
         os.kill(broker.pid, signal.SIGSTOP)
         try:
             wait_for(lambda: bool(heard.retries or heard.ends))
         finally:
             os.kill(broker.pid, signal.SIGCONT)
-        wait_for(lambda: sum(each.applied for each in heard.commits) == RECORDS)
-    watching.close()
+        wait_for(lambda: applied(heard) == RECORDS)
 
     went_well(heard)
     first = heard.retries[0].error

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.run import committer
@@ -21,20 +20,21 @@ from rivermouth.testing import Record
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Attempts
-from tests.lake import Heard, Lake, append_pipeline, bid, order, through_spark, upsert_pipeline
+from tests.faults.spark_lake import SparkLake
+from tests.lake import Heard, append_pipeline, bid, order, through_spark, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MODES = ("append", "upsert")
 
 
-def filled(lake: Lake, spark: SparkSession, mode: str, topic: str) -> str:
+def filled(lake: SparkLake, topic: str, mode: str) -> str:
     """A pipeline ``p`` that has committed three batches; returns its table's name."""
     lake.topic(topic, 2)
     make = {"append": append_pipeline, "spark": through_spark}.get(mode, upsert_pipeline)
     config = lake.configure(p=make(topic, max_offsets_per_trigger=40))
     lake.produce(topic, records(mode, 0))
-    done(lake.run(spark, "p"))
+    lake.go()
     return str(config.pipelines["p"].target.table)
 
 
@@ -47,42 +47,36 @@ def records(mode: str, start: int) -> list[Record]:
     return made
 
 
-def done(heard: Heard) -> None:
-    assert [str(each.error) for each in heard.ends if each.error] == []
+def code(lake: SparkLake) -> str:
+    halt = lake.refused()
+    assert halt.exit_code == 3
+    return halt.code
 
 
-def code(heard: Heard) -> str:
-    [report] = heard.ends
-    assert report.error is not None, "the pipeline was expected to stop"
-    assert report.error.exit_code == 3
-    return report.error.code
-
-
-def resume(lake: Lake, spark: SparkSession, accept: str) -> None:
-    run = Run(load(lake.file), spark, lake.scratch, continuous=False)
+def resume(lake: SparkLake, accept: str) -> None:
+    run = Run(load(lake.file), lake.spark, lake.scratch, continuous=False)
     run.resume("p", accept, Heard())
 
 
-def check_proved(lake: Lake, *, entries: int = 0) -> None:
+def check_proved(lake: SparkLake, *, entries: int = 0) -> None:
     """``verify``, which shares no code with the writer, finds everything there once."""
     [proof] = verify(load(lake.file)).pipelines
-    assert proof.problems == ()
-    assert proof.ok
+    assert (proof.problems, proof.ok) == ((), True)
     assert proof.records + proof.lost >= entries
 
 
 @pytest.mark.short(("mode",), {("append",)})
 @pytest.mark.parametrize("mode", MODES)
 def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession, mode: str
+    lake: SparkLake, mode: str
 ) -> None:
-    table = filled(lake, rivermouth_spark, mode, f"accepted-{mode}")
+    table = filled(lake, f"accepted-{mode}", mode)
     DeltaTable(str(lake.path(table))).restore(2)
     lake.produce(f"accepted-{mode}", records(mode, 100))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert code(lake) == "RM411"
 
-    resume(lake, rivermouth_spark, "restore")
-    done(lake.run(rivermouth_spark, "p"))
+    resume(lake, "restore")
+    lake.go()
 
     check_proved(lake, entries=200)
 
@@ -90,33 +84,31 @@ def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("mode", "created_again"), [("append", False), ("upsert", True)])
 def test_an_emptied_table_starts_over_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession, mode: str, created_again: bool
+    lake: SparkLake, mode: str, created_again: bool
 ) -> None:
     """With whatever topic there is then."""
     topic = f"emptied-{mode}"
-    table = filled(lake, rivermouth_spark, mode, topic)
-    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}`")
+    table = filled(lake, topic, mode)
+    lake.spark.sql(f"DELETE FROM delta.`{lake.path(table)}`")
     if created_again:
         lake.delete_topic(topic)
         lake.topic(topic, 2)
         lake.produce(topic, records(mode, 100))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert code(lake) == "RM411"
 
-    resume(lake, rivermouth_spark, "reset")
-    done(lake.run(rivermouth_spark, "p"))
+    resume(lake, "reset")
+    lake.go()
 
     check_proved(lake, entries=100)
 
 
-def test_a_table_dropped_and_made_anew_starts_over_once_that_is_accepted(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    table = filled(lake, rivermouth_spark, "append", "dropped")
+def test_a_table_dropped_and_made_anew_starts_over_once_that_is_accepted(lake: SparkLake) -> None:
+    table = filled(lake, "dropped", "append")
     shutil.rmtree(lake.path(table))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM415"
+    assert code(lake) == "RM415"
 
-    resume(lake, rivermouth_spark, "reset")
-    done(lake.run(rivermouth_spark, "p"))
+    resume(lake, "reset")
+    lake.go()
 
     check_proved(lake, entries=100)
 
@@ -135,49 +127,41 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     assert not pending, "the moment never came"
 
 
-@pytest.mark.thorough
-def test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals(
-    lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
+@pytest.mark.short(("way",), {("append",)})
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [
+        pytest.param("append", "RM411", id="before the commit of files"),
+        pytest.param("spark", "RM410", id="after a commit by Spark, which one more RESTORE heals"),
+    ],
+)
+def test_a_restore_in_the_middle_of_a_batch_is_found_and_can_be_accepted(
+    lake: SparkLake, meanwhile: list[object], way: str, found: str
 ) -> None:
-    table = filled(lake, rivermouth_spark, "spark", "torn")
-    path = str(lake.path(table))
-    lake.produce("torn", records("append", 100))
+    topic = f"amid-{way}"
+    path = str(lake.path(filled(lake, topic, way)))
+    lake.produce(topic, records("append", 100))
     before = DeltaTable(path).version()
     meanwhile.append(lambda: DeltaTable(path).restore(2))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM410"
-    assert code(lake.run(rivermouth_spark, "p")) == "RM410"
+    assert code(lake) == found
+    assert code(lake) == found
+    if found == "RM410":
+        DeltaTable(path).restore(before + 1)
+        assert code(lake) == "RM411"
+    else:
+        assert DeltaTable(path).version() == before + 1
 
-    DeltaTable(path).restore(before + 1)
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
-    resume(lake, rivermouth_spark, "restore")
-    done(lake.run(rivermouth_spark, "p"))
-
-    check_proved(lake, entries=200)
-
-
-def test_a_restore_in_the_middle_of_a_batch_of_files_halts_before_their_commit(
-    lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
-) -> None:
-    table = filled(lake, rivermouth_spark, "append", "whole")
-    path = str(lake.path(table))
-    lake.produce("whole", records("append", 100))
-    before = DeltaTable(path).version()
-    meanwhile.append(lambda: DeltaTable(path).restore(2))
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
-    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
-    assert DeltaTable(path).version() == before + 1
-
-    resume(lake, rivermouth_spark, "restore")
-    done(lake.run(rivermouth_spark, "p"))
+    resume(lake, "restore")
+    lake.go()
 
     check_proved(lake, entries=200)
 
 
 @pytest.mark.thorough
 def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = filled(lake, rivermouth_spark, "upsert", "conflicts")
+    table = filled(lake, "conflicts", "upsert")
     lake.produce("conflicts", records("upsert", 100))
     retried = threading.Event()
 
@@ -195,7 +179,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
     monkeypatch.setattr(Attempts, "by", lambda *_: attempts)
     thread.start()
     try:
-        done(lake.run(rivermouth_spark, "p"))
+        lake.go()
         assert retried.is_set(), "no conflict came about"
     finally:
         retried.set()
@@ -207,23 +191,22 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
 @pytest.mark.short(("known",), {(True,)})
 @pytest.mark.parametrize("known", [True, False])
 def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
-    lake: Lake, rivermouth_spark: SparkSession, known: bool
+    lake: SparkLake, known: bool
 ) -> None:
     topic = f"trimmed-{known}".lower()
-    table = filled(lake, rivermouth_spark, "append", topic)
+    table = filled(lake, topic, "append")
     take_all_entries(lake.path(table))
     if not known:
         shutil.rmtree(lake.warehouse / "rivermouth" / "offsets")
-        assert code(lake.run(rivermouth_spark, "p")) == "RM412"
+        assert code(lake) == "RM412"
         return
     lake.produce(topic, records("append", 100))
 
-    heard = lake.run(rivermouth_spark, "p")
+    heard = lake.go()
 
-    done(heard)
     assert heard.opens[0].recovered
     check_proved(lake)
-    assert sum(1 for each in lake.rows(table)) == 198
+    assert len(lake.rows(table)) == 198
     assert FolderOffsets(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
 
 
@@ -244,31 +227,26 @@ DROPPED = "ALTER TABLE {t} DROP COLUMN bidder"
 @pytest.mark.short(("statement",), {(DROPPED,)})
 @pytest.mark.parametrize("statement", [RENAMED, DROPPED])
 def test_a_column_that_others_took_away_halts_the_start_and_is_named(
-    lake: Lake, rivermouth_spark: SparkSession, statement: str
+    lake: SparkLake, statement: str
 ) -> None:
     topic = f"altered-{statement.split()[3].lower()}"
-    table = filled(lake, rivermouth_spark, "append", topic)
+    table = filled(lake, topic, "append")
     path = f"delta.`{lake.path(table)}`"
     mapping = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    rivermouth_spark.sql(f"ALTER TABLE {path} {mapping}")
-    rivermouth_spark.sql(statement.format(t=path))
-    heard = lake.run(rivermouth_spark, "p")
-    assert code(heard) == "RM414"
-    assert "bidder" in str(heard.ends[0].error)
+    lake.spark.sql(f"ALTER TABLE {path} {mapping}")
+    lake.spark.sql(statement.format(t=path))
+    halted = lake.refused()
+    assert (halted.code, halted.exit_code, "bidder" in str(halted)) == ("RM414", 3, True)
 
 
 @pytest.mark.thorough
-def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    table = filled(lake, rivermouth_spark, "append", "constrained")
+def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(lake: SparkLake) -> None:
+    table = filled(lake, "constrained", "append")
     path = f"delta.`{lake.path(table)}`"
-    rivermouth_spark.sql(f"ALTER TABLE {path} ADD CONSTRAINT small CHECK (auction < 1000)")
+    lake.spark.sql(f"ALTER TABLE {path} ADD CONSTRAINT small CHECK (auction < 1000)")
     lake.produce("constrained", [(None, bid(5000), 0)])
-    [report] = lake.run(rivermouth_spark, "p").ends
-    assert report.error is not None
-    assert report.error.code == "RM503"
-    assert "small" in str(report.error)
-    rivermouth_spark.sql(f"ALTER TABLE {path} DROP CONSTRAINT small")
-    done(lake.run(rivermouth_spark, "p"))
+    failed = lake.refused()
+    assert (failed.code, "small" in str(failed)) == ("RM503", True)
+    lake.spark.sql(f"ALTER TABLE {path} DROP CONSTRAINT small")
+    lake.go()
     check_proved(lake, entries=101)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.operate.maintain import Maintenance
@@ -18,12 +17,19 @@ from rivermouth.warehouse.spark_commits import session_confs
 from rivermouth.write.landings import files as landing
 from tests.faults.cluster import cluster
 from tests.faults.misdeeds import BATCH_ROWS, SETTINGS, misbehaving
-from tests.faults.outcomes import check_proved, went_well
-from tests.lake import Lake, append_pipeline, bid, insert_pipeline, retrying, sums_pipeline
+from tests.faults.outcomes import check_proved
+from tests.faults.spark_lake import SparkLake
+from tests.lake import append_pipeline, bid, insert_pipeline, retrying, sums_pipeline
 from tests.processes import said_by, started
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.kill,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 
 RECORDS = 8 * BATCH_ROWS
 """Of a batch, over two partitions: a task gets several batches of Arrow."""
@@ -31,17 +37,17 @@ DAYS_S = 8 * 86_400
 """For less than that a file may be one of a batch that is being written."""
 
 
-def ready(lake: Lake, spark: SparkSession, topic: str) -> Path:
+def ready(lake: SparkLake, topic: str) -> Path:
     """A pipeline ``p`` that has committed a batch, and has another one to read."""
     lake.topic(topic, 2)
     lake.configure(p=retrying(append_pipeline(topic), PATIENCE_S))
     produce(lake, topic)
-    went_well(lake.run(spark, "p"))
+    lake.go()
     produce(lake, topic)
     return lake.path(f"bronze.{topic}")
 
 
-def produce(lake: Lake, topic: str) -> None:
+def produce(lake: SparkLake, topic: str) -> None:
     """A batch of records; one of each partition is bad."""
     good = [(None, bid(n), n % 2) for n in range(RECORDS - 2)]
     lake.produce(topic, [*good, (None, b"{oops", 0), (None, b"{oops", 1)])
@@ -53,7 +59,7 @@ def orphans(table: Path) -> set[Path]:
     return {each for each in table.glob("*.parquet") if each.name not in named}
 
 
-def check_once(lake: Lake, spark: SparkSession, table: Path) -> None:
+def check_once(lake: SparkLake, table: Path) -> None:
     """Each record is there once, what the dead have left is unseen, and maintenance removes it."""
     check_proved(lake, records=2 * RECORDS)
     assert DeltaTable(str(table)).count() == 2 * (RECORDS - 2)
@@ -63,7 +69,7 @@ def check_once(lake: Lake, spark: SparkSession, table: Path) -> None:
     for each in left:
         os.utime(each, (time.time() - DAYS_S, time.time() - DAYS_S))
 
-    [report] = Maintenance(load(lake.file), spark, lake.scratch).pipelines(["p"])
+    [report] = Maintenance(load(lake.file), lake.spark, lake.scratch).pipelines(["p"])
 
     assert report.error is None
     assert not any(each.exists() for each in left)
@@ -77,23 +83,22 @@ def marks(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.thorough
 def test_a_batch_whose_python_worker_is_killed_is_tried_again(
-    lake: Lake, rivermouth_spark: SparkSession, marks: Path, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where Spark does not try the task again: a session on one machine does not."""
-    table = ready(lake, rivermouth_spark, "worker")
+    table = ready(lake, "worker")
     monkeypatch.setattr(landing, "task", misbehaving("worker", marks))
     rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
-    with session_confs(rivermouth_spark, {rows: SETTINGS[rows]}):
-        heard = went_well(lake.run(rivermouth_spark, "p"))
+    with session_confs(lake.spark, {rows: SETTINGS[rows]}):
+        heard = lake.go()
 
     [retry] = heard.retries
     assert retry.error.code == "RM503"
     assert "Python worker exited unexpectedly" in retry.error.found
     assert [each.applied for each in heard.commits] == [RECORDS - 2]
-    check_once(lake, rivermouth_spark, table)
+    check_once(lake, table)
 
 
 MASTERS = {"worker": "local[2,4]", "executor": "", "slow": ""}
@@ -107,22 +112,20 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MASTERS)
 def test_a_task_that_is_tried_again_or_runs_twice_writes_its_rows_once(
-    lake: Lake,
-    rivermouth_spark: SparkSession,
+    lake: SparkLake,
     marks: Path,
     kind: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    table = ready(lake, rivermouth_spark, f"task_{kind}")
+    table = ready(lake, f"task_{kind}")
     url = MASTERS[kind] or str(request.getfixturevalue("master"))
     run_with_a_misdeed(lake, url, kind, marks)
-    check_once(lake, rivermouth_spark, table)
+    check_once(lake, table)
 
 
-def run_with_a_misdeed(lake: Lake, url: str, kind: str, marks: Path) -> None:
+def run_with_a_misdeed(lake: SparkLake, url: str, kind: str, marks: Path) -> None:
     """A run in which one task needs a second attempt."""
     command = [sys.executable, "-m", "tests.faults.misdeeds", str(lake.file), url, kind, str(marks)]
     environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch)}
@@ -138,11 +141,10 @@ KEYED = {"insert": insert_pipeline, "sums": sums_pipeline}
 """A fold by Spark of what tasks decode, and one that they begin."""
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["worker", "told"])
 @pytest.mark.parametrize("mode", KEYED)
 def test_a_task_of_a_fold_that_is_tried_again_counts_its_records_once(
-    lake: Lake, marks: Path, mode: str, kind: str
+    lake: SparkLake, marks: Path, mode: str, kind: str
 ) -> None:
     """Its bad records, too. ``told``: the first attempt fails once it has told of them."""
     topic = f"fold-{mode}-{kind}"

@@ -25,7 +25,7 @@ RIGHT: Totals = {1: (2, 30), 2: (1, 5)}
 def world(tmp_path: Path) -> World:
     """Three records were read: two of key 1, one of key 2; and one was not."""
     records: list[list[tuple[int, int] | None]] = [[(1, 10), (1, 20), (3, 9)], [(2, 5)], []]
-    return World(Lake(tmp_path, "nowhere:9092"), random.Random(0), records)
+    return World(Lake(tmp_path, "nowhere:9092"), random.Random(0), records=records)
 
 
 def hold(world: World, totals: Totals, firsts: dict[int, int]) -> None:
@@ -51,7 +51,7 @@ def test_right_tables_are_right_and_tables_that_are_not_there_are_not_wrong(worl
 
 
 @pytest.mark.parametrize(
-    ("totals", "firsts", "told"),
+    ("totals", "firsts", "message"),
     [
         ({1: (2, 31), 2: (1, 5)}, {1: 10, 2: 5}, f"{GOLD} 1: (2, 31), not (2, 30)"),
         ({1: (3, 30), 2: (1, 5)}, {1: 10, 2: 5}, f"{GOLD} 1: (3, 30), not (2, 30)"),
@@ -63,11 +63,11 @@ def test_right_tables_are_right_and_tables_that_are_not_there_are_not_wrong(worl
     ],
 )
 def test_a_total_or_a_first_row_that_is_wrong_is_named(
-    world: World, totals: Totals, firsts: dict[int, int], told: str
+    world: World, totals: Totals, firsts: dict[int, int], message: str
 ) -> None:
     hold(world, totals, firsts)
-    of_sums = [told.replace(GOLD, SUMS)] if GOLD in told else []
-    assert world.wrong() == [told, *of_sums]
+    of_sums = [message.replace(GOLD, SUMS)] if GOLD in message else []
+    assert world.wrong() == [message, *of_sums]
 
 
 def test_a_first_row_that_changes_is_named(world: World) -> None:

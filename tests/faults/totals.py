@@ -3,9 +3,8 @@
 Three pipelines read one topic: totals by key that Spark folds, totals that tasks fold, and the
 first row of each key. Each round produces records, in half of the rounds also bad ones, starts a
 driver and kills it, at a named point or at any moment. Then the tables are compared with plain
-Python over the records below the position of their newest entry. Prints its seed first, a line per
-ten rounds, and last a line of JSON. Exit code 1 where a table was wrong. SIGINT ends it after the
-kill that it is at: what was done until then is proved and told.
+Python over the records below the position of their newest entry. Prints a line per ten rounds. Exit
+code 1 where a table was wrong.
 """
 
 from __future__ import annotations
@@ -13,13 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
-import signal
 import sys
-import tempfile
-import threading
-import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,51 +22,40 @@ from deltalake import DeltaTable
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
-from tests.faults.striking import LATE, MOMENT, strike
+from tests.faults.checker.at_length import at_length
+from tests.faults.seeded import command
+from tests.faults.striking import MOMENT, KilledDrivers
 from tests.lake import Lake, bid, insert_pipeline, sums_pipeline, totals_pipeline
-from tests.processes import said_by
 
 TOPIC, PARTITIONS, KEYS, PER_ROUND = "totals", 3, 50, 300
 POINTS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
 GOLD, SUMS, FIRST = f"gold.{TOPIC}", f"sums.{TOPIC}", f"first.{TOPIC}"
 TABLES = (GOLD, SUMS, FIRST)
-NAMES = ("totals", "sums", "firsts")
 Row = tuple[Any, ...]
 
 
 @dataclass
-class World:
-    """A lake under drivers that are killed, and each record that was produced, by partition."""
+class World(KilledDrivers):
+    """Each record that was produced, by partition, and what was read of it."""
 
-    lake: Lake
-    dice: random.Random
+    names = ("totals", "sums", "firsts")
+
     records: list[list[tuple[int, int] | None]] = field(
         default_factory=lambda: [[] for _ in range(PARTITIONS)]
     )
-    kills: Counter[str] = field(default_factory=Counter)
-    stood: dict[int, Row] = field(default_factory=dict)
+    seen_first: dict[int, Row] = field(default_factory=dict)
     """The first rows at the last look: none of them may change, whatever comes."""
-
-    @property
-    def killed(self) -> int:
-        """How many drivers were killed before they came to their end."""
-        return self.kills.total() - self.kills[LATE]
 
     def produce(self) -> None:
         """The records of one round: bids, and in half of the rounds what cannot be decoded."""
         made, rate = [], self.dice.choice((0, 0.02))
         for _ in range(PER_ROUND):
             partition = self.dice.randrange(PARTITIONS)
-            told = (self.dice.randrange(KEYS), self.dice.randrange(1000))
+            record = (self.dice.randrange(KEYS), self.dice.randrange(1000))
             bad = self.dice.random() < rate
-            self.records[partition].append(None if bad else told)
-            made.append((None, b"{oops" if bad else bid(*told), partition))
+            self.records[partition].append(None if bad else record)
+            made.append((None, b"{oops" if bad else bid(*record), partition))
         self.lake.produce(TOPIC, made)
-
-    def kill(self) -> None:
-        """Start a driver and kill it; one that comes to its end before is left to it."""
-        point = self.dice.choice((*POINTS, MOMENT, MOMENT, MOMENT))
-        self.kills[strike(self.lake, NAMES, point, self.dice)] += 1
 
     def limit(self) -> None:
         """Two batches a round; more records in each where kills have left many unread.
@@ -92,32 +74,27 @@ class World:
             firsts=insert_pipeline(TOPIC, **source),
         )
 
-    def finish(self) -> list[str]:
-        """Let a driver come to its end, without a limit, and ask ``verify``; what is wrong."""
+    def proved(self) -> list[str]:
+        """What is wrong once a driver has read all, without a limit, and ``verify`` was asked."""
         self.configure()
-        with self.lake.driver(*NAMES) as driver:
-            said = said_by(driver)
-        proof = verify(load(self.lake.file))
-        wrong = [] if driver.returncode == 0 else [f"the last driver failed: {said[-500:]}"]
+        self.finish()
         ends = [len(each) for each in self.records]
         behind = [table for table in TABLES if self.positions(table) != ends]
+        proofs = verify(load(self.lake.file)).pipelines
         return [
-            *wrong,
-            *(line for each in proof.pipelines for line in each.problems),
+            *(line for each in proofs for line in each.problems),
             *(f"{table} did not read to the end" for table in behind),
         ]
 
     def positions(self, table: str) -> list[int]:
         """Up to which offset the newest entry of a table has read each partition."""
-        if not DeltaTable.is_deltatable(str(self.lake.path(table))):
-            return [0] * PARTITIONS
-        for commit in DeltaTable(str(self.lake.path(table))).history():
-            entry = json.loads(commit.get("userMetadata") or "{}")
-            if "rivermouth" in entry:
-                told = entry["topics"].get(TOPIC)
-                found = dict(zip(_numbers(told["partitions"]), _spread(told), strict=True))
-                return [found.get(each, 0) for each in range(PARTITIONS)]
-        return [0] * PARTITIONS
+        found: dict[str, int] = {}
+        if DeltaTable.is_deltatable(str(self.lake.path(table))):
+            history = DeltaTable(str(self.lake.path(table))).history()
+            entries = (json.loads(each.get("userMetadata") or "{}") for each in history)
+            newest = next((at_length(each) for each in entries if "rivermouth" in each), None)
+            found = newest["position"].get(TOPIC, {}) if newest else {}
+        return [found.get(str(each), 0) for each in range(PARTITIONS)]
 
     def wrong(self) -> list[str]:
         """How the tables differ from plain Python over what they have read."""
@@ -126,105 +103,68 @@ class World:
             position = self.positions(table)
             if any(position):
                 wanted, rows = expected(position), self.rows(table)
-                if rows != wanted:
-                    keys = [each for each in {*rows, *wanted} if rows.get(each) != wanted.get(each)]
-                    found += [
-                        f"{table} {key}: {rows.get(key)}, not {wanted.get(key)}" for key in keys
-                    ]
+                keys = [each for each in {*rows, *wanted} if rows.get(each) != wanted.get(each)]
+                found += [f"{table} {key}: {rows.get(key)}, not {wanted.get(key)}" for key in keys]
         return [*found, *self.changed()]
 
     def changed(self) -> list[str]:
         """First rows that are no longer what they were at the last look."""
-        before, self.stood = self.stood, self.rows(FIRST) if any(self.positions(FIRST)) else {}
+        now = self.rows(FIRST) if any(self.positions(FIRST)) else {}
+        before, self.seen_first = self.seen_first, now
         return [
-            f"{FIRST} {key}: {self.stood.get(key)}, and {row} was the first"
+            f"{FIRST} {key}: {now.get(key)}, and {row} was the first"
             for key, row in before.items()
-            if self.stood.get(key) != row
+            if now.get(key) != row
         ]
 
     def rows(self, table: str) -> dict[int, Row]:
         """Of each key what is compared."""
-        held = self.lake.rows(table)
-        named = (
-            (row["auction"], (row["price"],) if table == FIRST else (row["n"], row["spent"]))
-            for row in held
-        )
-        rows = dict(named)
-        assert len(rows) == len(held), f"{table}: a key twice"
+        columns = ("price",) if table == FIRST else ("n", "spent")
+        found = self.lake.rows(table)
+        rows = {row["auction"]: tuple(row[each] for each in columns) for row in found}
+        assert len(rows) == len(found), f"{table}: a key twice"
         return rows
+
+    def prices(self, position: list[int]) -> dict[int, list[int]]:
+        """Those of the good records below a position, by key."""
+        by_key: dict[int, list[int]] = {}
+        for records, until in zip(self.records, position, strict=True):
+            for key, price in filter(None, records[:until]):
+                by_key.setdefault(key, []).append(price)
+        return by_key
 
     def totals(self, position: list[int]) -> dict[int, Row]:
         """Number and sum by key."""
-        by_key: dict[int, list[int]] = {}
-        for records, until in zip(self.records, position, strict=True):
-            for each in filter(None, records[:until]):
-                by_key.setdefault(each[0], []).append(each[1])
-        return {key: (len(prices), sum(prices)) for key, prices in by_key.items()}
+        return {key: (len(each), sum(each)) for key, each in self.prices(position).items()}
 
     def firsts(self, position: list[int]) -> dict[int, Row]:
         """By key the price of the row that stands, which must be one of a record of that key."""
-        held = self.rows(FIRST)
-        candidates: dict[int, set[int]] = {}
-        for records, until in zip(self.records, position, strict=True):
-            for key, price in filter(None, records[:until]):
-                candidates.setdefault(key, set()).add(price)
+        rows, found = self.rows(FIRST), self.prices(position)
         return {
-            key: held[key] if held.get(key, ("",))[0] in found else ("one of", found)
-            for key, found in candidates.items()
+            key: rows[key] if rows.get(key, ("",))[0] in prices else ("one of", {*prices})
+            for key, prices in found.items()
         }
 
 
-def _numbers(runs: list[int]) -> list[int]:
-    """Partitions: the first and the last of each run."""
-    return [n for at in range(0, len(runs), 2) for n in range(runs[at], runs[at + 1] + 1)]
-
-
-def _spread(told: dict[str, Any]) -> list[int]:
-    """The positions; a list of equal numbers may be that number alone."""
-    position = told["position"]
-    return (
-        position if isinstance(position, list) else [position] * len(_numbers(told["partitions"]))
-    )
-
-
-def main() -> int:
-    """Run a campaign to its end."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
-    folder, began = Path(tempfile.mkdtemp(prefix="rivermouth-totals-")), time.monotonic()
+def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Rounds until so many drivers were killed, or a table was wrong."""
     violations: list[str] = []
-    stop = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
     with Broker(folder / "kafka") as broker:
-        lake = Lake(folder, broker.bootstrap_servers)
-        lake.topic(TOPIC, PARTITIONS)
-        world = World(lake, random.Random(asked.seed))
-        while world.killed < asked.kills and not violations and not stop.is_set():
+        world = World(Lake(folder, broker.bootstrap_servers), random.Random(asked.seed))
+        world.lake.topic(TOPIC, PARTITIONS)
+        while world.killed < asked.kills and not violations:
             world.produce()
             world.limit()
-            world.kill()
+            world.strike(world.dice.choice((*POINTS, MOMENT, MOMENT, MOMENT)))
             violations += world.wrong()
             if world.kills.total() % 10 == 0:
                 print(f"{world.killed} kills, {len(violations)} violations", flush=True)
-        violations += world.finish()
-    for each in violations:
-        print(f"VIOLATION {each}", flush=True)
-    told = {
-        "seed": asked.seed,
-        "killed": world.killed,
-        "at": dict(world.kills),
-        "records": sum(map(len, world.records)),
-        "seconds": round(time.monotonic() - began),
-        "violations": len(violations),
-    }
-    print(json.dumps(told))
-    if not violations:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 1 if violations else 0
+        violations += world.proved()
+    records = sum(map(len, world.records))
+    return {"killed": world.killed, "at": dict(world.kills), "records": records}, violations
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--kills", type=int, default=300)
+    sys.exit(command(campaign, options))

@@ -16,7 +16,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from tests.faults.campaign.paths import Paths
-from tests.faults.campaign.ways import Told
+from tests.faults.campaign.ways import CommitWays
 from tests.faults.outcomes import check_finishes, check_sound
 from tests.lake import Lake
 from tests.modes import MODES, PARTITIONS
@@ -81,11 +81,11 @@ def test_drivers_killed_at_entries_without_rows_leave_every_record_once(torn: To
         if kind == "bad":
             torn.produce([(b"%d" % n, b"bad", n % PARTITIONS) for n in range(4)])
         torn.die(point)
-    told = Told(torn.trace, {torn.mode: torn.table}).count()
+    told = CommitWays(torn.trace, {torn.mode: torn.table}).count()
     assert told["files"] == 2, "the birth, and one batch of all bad records"
     assert told["spark"] == 0
 
     torn.produce(MODES[torn.mode].records(GOOD, seed=1))
     check_finishes(torn.lake, torn.spark, torn.mode, torn.produced)
-    assert Told(torn.trace, {torn.mode: torn.table}).count()["spark"] > 0
+    assert CommitWays(torn.trace, {torn.mode: torn.table}).count()["spark"] > 0
     assert Paths(torn.trace, {torn.mode: torn.table}).check() == []

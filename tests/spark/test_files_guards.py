@@ -1,6 +1,6 @@
 """The guards of rows that land as files, switched off one by one: the test of each then fails.
 
-The model does the same with all histories (``tests/faults/model/both_ways_removals.py``). This is
+The model does the same with all histories (``tests/faults/model/removals.py``). This is
 the product itself, on a real table.
 """
 

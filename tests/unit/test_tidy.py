@@ -30,7 +30,7 @@ FORBIDDEN_WORDS = re.compile(
 MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
 PURE = ("errors", "config", "protocol", "run.report")
 FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
-MADE_TOPIC = re.compile(r'(?:lake\.topic|read_once)\((?:[a-z_, ]*, )?"([^"]+)"')
+MADE_TOPIC = re.compile(r'(?:lake\.topic|read_once|ready|filled)\((?:[a-z_, ]*, )?"([^"]+)"')
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 ROOMS = DESIGN.partition("\n## 5. Rooms\n")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| `(\w+)` \|.*?\|(.*?)\|", ROOMS.partition("\n```")[0], re.MULTILINE)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.faults.campaign.endings import end
-from tests.faults.campaign.faults import strike
+from tests.faults.campaign import endings, faults, operating
 from tests.faults.campaign.kills import armed, failpoints
-from tests.faults.campaign.operating import CODES, REFUSED, Order, carry_out, is_accepted
+from tests.faults.campaign.operating import REFUSED, Order
 from tests.faults.campaign.paths import CUTS, Paths
 from tests.faults.campaign.plan import (
     AFTER_IT,
-    APPENDS,
-    PIPELINES,
     UNDOING,
     Kill,
     Operation,
     Round,
-    Ways,
     ending_of,
     round_of,
 )
@@ -30,121 +28,108 @@ from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby, clean
 from tests.faults.campaign.tally import Tally, Violated
-from tests.faults.campaign.ways import Alteration, Told, alter
-from tests.faults.campaign.world import PER_ROUND, World
+from tests.faults.campaign.ways import CommitWays, alter, altering
+from tests.faults.campaign.world import APPENDS, PER_ROUND, PIPELINES, World, new_world
 
 ROUNDS_OF_A_WORLD = 24
 CHECK_EVERY = 8
 LOCKED, FAILED = "RM413", "RM503"
 
 
-class Campaign:
-    """Worlds, one after another, in ``folder``; ``tally`` counts.
+def play(
+    folder: Path, tally: Tally, preloaded: Path | None, rounds: int, aims: Sequence[str] = ()
+) -> None:
+    """At most ``rounds`` rounds in a new world, its proof, and its end; ``tally`` counts.
 
     ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
-    ``aims``: see ``plan.round_of``.
+    ``aims``: see ``plan.round_of``. A world that went wrong is kept.
     """
+    first, began = tally.rounds, time.monotonic()
+    place = folder / f"world-{first}"
+    with new_world(place) as world, closing(Standby(world, preloaded)) as standby:
+        campaign = Campaign(world, standby, tally, aims)
+        try:
+            campaign.rounds(min(rounds, ROUNDS_OF_A_WORLD))
+            endings.end(world, standby, tally, *ending_of(tally.seed, first))
+            campaign.conform()
+            tally.conformed += len(PIPELINES)
+        except Violated as violation:
+            tally.violations.append(f"{place}: {violation}")
+    tally.seconds += time.monotonic() - began
+    if not tally.violations:
+        shutil.rmtree(place, ignore_errors=True)
 
-    def __init__(
-        self, folder: Path, tally: Tally, preloaded: Path | None, aims: Sequence[str] = ()
-    ) -> None:
-        self._aims = aims
-        self._preloaded = preloaded
-        self._folder = folder
-        self._tally = tally
 
-    def world(self, rounds: int, until: float) -> None:
-        """At most ``rounds`` rounds in a new world, until a moment; its proof, and its end."""
-        first = self._tally.rounds
-        folder = self._folder / f"world-{first}"
-        began = time.monotonic()
-        with World(folder) as self._world:
-            tables = {name: self._world.table(name) for name in PIPELINES}
-            self._paths = Paths(self._world.trace, tables)
-            self._told = Told(self._world.trace, {name: tables[name] for name in APPENDS})
-            self._standby = Standby(self._world, self._preloaded)
-            self._shops = Shops(self._world)
-            try:
-                self._rounds(min(rounds, ROUNDS_OF_A_WORLD), until)
-                end(self._world, self._standby, self._tally, ending_of(self._tally.seed, first))
-                self._conform()
-                self._tally.conformed += len(PIPELINES)
-            except Violated as violation:
-                self._tally.violations.append(f"{folder}: {violation}")
-            finally:
-                self._standby.end()
-        self._tally.seconds += time.monotonic() - began
-        if not self._tally.violations:
-            self._world.remove()
+class Campaign:
+    """The rounds of one world."""
 
-    def _rounds(self, rounds: int, until: float) -> None:
+    def __init__(self, world: World, standby: Standby, tally: Tally, aims: Sequence[str]) -> None:
+        tables = {name: world.table(name) for name in PIPELINES}
+        self._world, self._standby, self._tally, self._aims = world, standby, tally, aims
+        self._paths = Paths(world.trace, tables)
+        self._commit_ways = CommitWays(world.trace, {name: tables[name] for name in APPENDS})
+        self._shops = Shops(world)
+
+    def rounds(self, rounds: int) -> None:
+        """So many, with their proofs."""
         for done in range(1, rounds + 1):
             self._round(round_of(self._tally.seed, self._tally.rounds, self._aims))
             self._tally.rounds += 1
-            last = done == rounds or time.monotonic() > until
-            if last or done % CHECK_EVERY == 0:
+            if done == rounds or done % CHECK_EVERY == 0:
                 self._prove()
-            if last:
-                self._judge(whole=True)
-                return
+        self._judge(whole=True)
+
+    def conform(self) -> None:
+        """What was traced since this was last asked is a path of the model."""
+        self._tally.commits += self._commit_ways.count()
+        _raise(self._paths.check())
 
     def _round(self, plan: Round) -> None:
         began = time.monotonic()
         dice = random.Random(f"{self._tally.seed} {plan.number} deeds")
-        self._world.produce(dice.randrange(1 << 30), **PER_ROUND)
-        self._lead(plan.ways)
+        self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
+        self._world.choose_ways(plan.ways.by_spark, small=plan.ways.small)
+        events = self._world.table("events")
+        self._tally.faults["way changed"] += alter(events, asks=plan.ways.asks)
         done = self._shops.move(plan.number, self._tally)
-        expected: dict[str, str] = {}
-        for fault in plan.faults:
-            if fault.table in expected:
+        undone: set[str] = set()
+        for name, table in plan.faults:
+            if table in undone:
                 continue  # what was undone is accepted before anything else happens to it
-            if fault.name in CUTS:
-                self._conform()
-            code = strike(self._world, fault, dice)
+            if name in CUTS:
+                self.conform()
+            code = faults.strike(self._world, name, table, dice)
             if code is None:
                 continue
-            self._tally.faults[fault.name] += 1
+            self._tally.faults[name] += 1
             if code:
-                expected[fault.table] = code
-                self._accept(fault.table, fault.name, code)
-        done += [each.name for each in plan.faults]
+                undone.add(table)
+                self._must_halt(table, code, name)
+                accept = "restore" if name == UNDOING[0] else "reset"
+                clean(self._standby.order("resume", [table], accept=accept))
+        done += [name for name, _ in plan.faults]
         if plan.operation is not None and self._operate(plan.operation, plan.number):
             done.append(plan.operation.name)
             # The proof has read all: without more records the driver would not come to its kill.
-            self._world.produce(dice.randrange(1 << 30), **PER_ROUND)
-        told = self._killed_run(plan)
+            self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
+        outcome = self._killed_run(plan)
         names = ", ".join(done) or "no fault"
         seconds = time.monotonic() - began
-        print(f"{plan.number:5} {told:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
+        print(f"{plan.number:5} {outcome:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
 
-    def _lead(self, ways: Ways) -> None:
-        """Say which way the batches of the next runs land."""
-        self._world.configure(ways.by_spark, small=ways.small)
-        self._tally.faults["way changed"] += alter(self._world.table("events"), asks=ways.asks)
-
-    def _accept(self, table: str, name: str, code: str) -> None:
-        """The next start must halt; then an operator accepts, and it goes on."""
-        answer = self._standby.order("run", PIPELINES)
-        if answer["codes"].get(table) != code:
-            raise Violated(f"{name} of {table}: expected {code}, found {answer}")
+    def _must_halt(self, table: str, code: str, why: str) -> None:
+        self._standby.must_halt(table, code, why)
         self._tally.halts[code] += 1
-        clean(answer, but=(table,))
-        accept = "restore" if name == UNDOING[0] else "reset"
-        clean(self._standby.order("resume", [table], accept=accept))
 
     def _operate(self, asked: Operation, number: int) -> bool:
         """Something is done on purpose; somebody accepts it, is killed, accepts it again, once."""
         dice = random.Random(f"{self._tally.seed} {number} {asked.name}")
-        order = carry_out(self._world, asked, dice)
+        order = operating.carry_out(self._world, asked.name, asked.table, dice)
         if order is None:
             return False
-        code = CODES[asked.name]
+        _, code = operating.DEEDS[asked.name]
         if code:
-            answer = self._standby.order("run", PIPELINES)
-            if answer["codes"].get(asked.table) != code:
-                raise Violated(f"{asked}: expected {code}, found {answer}")
-            self._tally.halts[code] += 1
-            clean(answer, but=(asked.table,))
+            self._must_halt(asked.table, code, asked.name)
         self._accept_once(asked, order)
         self._tally.faults[asked.name] += 1
         self._prove(proof=True)
@@ -160,7 +145,7 @@ class Campaign:
             clean(answer)
             return
         self._died(driver, Kill("accepting", asked.point))
-        accepted = is_accepted(self._world, asked.table, order)
+        accepted = operating.is_accepted(self._world, asked.table, order)
         if accepted != (asked.point in AFTER_IT):
             raise Violated(f"{asked}: killed there, the log has it: {accepted}")
         again = self._standby.order(order.do, [asked.table], **order.more)
@@ -173,12 +158,12 @@ class Campaign:
 
     def _killed_run(self, plan: Round) -> str:
         driver, kill = self._standby.next(), plan.kill
-        if kill.kind == "call" and self._preloaded is None:
+        if kill.kind == "call" and not driver.counts_calls:
             kill = Kill("time", "1.5")
         driver.await_session()
         look = armed(kill, driver, self._world)
         if plan.ways.amid:
-            look = Alteration(self._world.table("events")).beside(look)
+            look = altering(self._world.table("events"), look)
         self._standby.give(driver, "run", PIPELINES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone
@@ -226,23 +211,20 @@ class Campaign:
 
         Its way changes after the first batch.
         """
-        alters = Alteration(self._world.table("events")).beside()
+        alters = altering(self._world.table("events"))
         clean(self._standby.order("run", PIPELINES, meanwhile=alters))
         self._judge(whole=False, proof=proof)
 
     def _judge(self, *, whole: bool, proof: bool = False) -> None:
         records, wrong = self._world.judge(whole=whole, proof=proof)
-        if wrong:
-            raise Violated("; ".join(wrong[:20]))
+        _raise(wrong)
         if whole:
             self._tally.records += records
 
-    def _conform(self) -> None:
-        """What was traced since this was last asked is a path of the model."""
-        self._tally.commits += self._told.count()
-        wrong = self._paths.check()
-        if wrong:
-            raise Violated("; ".join(wrong[:20]))
+
+def _raise(wrong: Sequence[str]) -> None:
+    if wrong:
+        raise Violated("; ".join(wrong[:20]))
 
 
 def _failed(answer: dict[str, Any]) -> list[str]:

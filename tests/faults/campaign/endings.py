@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Mapping
 
-from confluent_kafka import TopicPartition
-
-from rivermouth.testing import create_topic, produce
-from tests.faults.campaign.plan import PIPELINES, TABLES, Fault
-from tests.faults.campaign.producer import PARTITIONS
-from tests.faults.campaign.standby import Standby, clean
+from tests.faults.campaign.standby import Standby
 from tests.faults.campaign.tally import Tally, Violated
-from tests.faults.campaign.world import PER_ROUND, World
+from tests.faults.campaign.world import PARTITIONS, PER_ROUND, TABLES, World
 from tests.faults.checker.kafka import Cluster
+from tests.waiting import delete_records, partitions_of
 
 MORE = 20
 """Records by which a partition grows past the position."""
@@ -24,76 +19,59 @@ Ends = Mapping[int, int]
 Deed = Callable[[World, str, Ends, random.Random], None]
 
 
-def end(world: World, standby: Standby, tally: Tally, ending: Fault) -> None:
+def end(world: World, standby: Standby, tally: Tally, name: str, table: str) -> None:
     """One topic is struck: its pipeline must stop before it writes, and the other go on."""
     dice = random.Random(f"{tally.seed} {tally.rounds} end")
-    [other] = {*TABLES} - {ending.table}
-    world.produce(dice.randrange(1 << 30), **{**PER_ROUND, ending.table: 0})
-    code = finish(world, ending, dice)
-    before = {name: world.written(name) for name in TABLES}
-    answer = standby.order("run", PIPELINES)
-    told = f"{ending.name}, of {ending.table}"
-    if answer["codes"].get(ending.table) != code:
-        raise Violated(f"{told}: expected {code}, found {answer}")
-    clean(answer, but=(ending.table,))
-    if world.written(ending.table) != before[ending.table]:
-        raise Violated(f"{told}: stopped with {code}, but only after it had written")
+    [other] = {*TABLES} - {table}
+    world.writer.fill(dice.randrange(1 << 30), {**PER_ROUND, table: 0})
+    deed, code = DEEDS[name]
+    deed(world, table, _ends(world, table), dice)
+    before = {each: world.written(each) for each in TABLES}
+    what = f"{name}, of {table}"
+    standby.must_halt(table, code, what)
+    if world.written(table) != before[table]:
+        raise Violated(f"{what}: stopped with {code}, but only after it had written")
     if world.written(other) == before[other]:
-        raise Violated(f"{told}: {other} did not go on")
-    tally.faults[ending.name] += 1
+        raise Violated(f"{what}: {other} did not go on")
+    tally.faults[name] += 1
     tally.halts[code] += 1
-    print(f"  end {told}: {code}", flush=True)
+    print(f"  end {what}: {code}", flush=True)
 
 
-def finish(world: World, ending: Fault, dice: random.Random) -> str:
-    """Strike the topic of a table; returns the code that the next start must stop with."""
-    topic = ending.table
-    count = len(world.admin().list_topics(topic, timeout=10).topics[topic].partitions)
-    bounds = Cluster(world.servers).bounds((topic, each) for each in range(count))
-    deed, code = DEEDS[ending.name]
-    deed(world, topic, {place[1]: end for place, (_, end) in bounds.items()}, dice)
-    return code
+def _ends(world: World, topic: str) -> Ends:
+    places = [(topic, each) for each in range(partitions_of(world.servers, topic))]
+    bounds = Cluster(world.servers).bounds(places)
+    return {place[1]: until for place, (_, until) in bounds.items()}
 
 
 def _recreated_shorter(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
-    _recreate(world, topic, {each: end // 2 for each, end in ends.items()})
+    _recreate(world, topic, {each: until // 2 for each, until in ends.items()})
 
 
 def _recreated_longer(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
-    _recreate(world, topic, {each: end + MORE for each, end in ends.items()})
+    _recreate(world, topic, {each: until + MORE for each, until in ends.items()})
 
 
 def _records_lost(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
     """Records come in, and Kafka deletes some of them before anybody has read them."""
     _fill(world, topic, dict.fromkeys(ends, MORE))
     lost = dice.randrange(PARTITIONS)
-    cut = TopicPartition(topic, lost, ends[lost] + dice.randint(1, MORE))
-    admin = world.admin()  # kept: without it no answer comes
-    [deleted] = admin.delete_records([cut]).values()
-    deleted.result(30)
+    delete_records(world.servers, topic, ends[lost] + dice.randint(1, MORE), lost)
 
 
 def _gone(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
-    delete_topic(world, topic)
-
-
-def delete_topic(world: World, topic: str) -> None:
-    """Delete a topic; returns when no broker shows it any more."""
-    admin = world.admin()
-    admin.delete_topics([topic])[topic].result(30)
-    while topic in admin.list_topics(timeout=10).topics:
-        time.sleep(0.1)
+    world.delete_topic(topic)
 
 
 def _recreate(world: World, topic: str, counts: Mapping[int, int]) -> None:
-    delete_topic(world, topic)
-    create_topic(world.servers, topic, len(counts))
+    world.delete_topic(topic)
+    world.topic(topic, len(counts))
     _fill(world, topic, counts)
 
 
 def _fill(world: World, topic: str, counts: Mapping[int, int]) -> None:
     places = (place for place, count in counts.items() for _ in range(count))
-    produce(world.servers, topic, ((None, b"{}", place) for place in places))
+    world.produce(topic, ((None, b"{}", place) for place in places))
 
 
 DEEDS: Mapping[str, tuple[Deed, str]] = {
@@ -102,3 +80,4 @@ DEEDS: Mapping[str, tuple[Deed, str]] = {
     "records lost": (_records_lost, "RM406"),
     "topic gone": (_gone, "RM302"),
 }
+"""What is done, and the code that the next start must stop with."""

@@ -7,36 +7,30 @@ import random
 import shutil
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
 from tests.faults.campaign.operating import parts
-from tests.faults.campaign.plan import TABLES, Fault
-from tests.faults.campaign.world import World
+from tests.faults.campaign.world import TABLES, World
 from tests.faults.checker.evidence import Place
 from tests.faults.checker.kafka import Cluster
 from tests.faults.checker.ledger import Ledger
 from tests.faults.checker.log import Commit, Log
 from tests.faults.checker.projection import Projection
-
-_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+from tests.waiting import add_partition, delete_records, partitions_of
 
 Deed = Callable[[World, str, random.Random], str | None]
 """Does it to a table's world; returns the code that the next start must halt with, "" where it
 must go on, and None where there was nothing to do it to."""
 
 
-def strike(world: World, fault: Fault, dice: random.Random) -> str | None:
+def strike(world: World, name: str, table: str, dice: random.Random) -> str | None:
     """Carry out one fault; returns what its deed does."""
-    if not (world.table(fault.table) / "_delta_log").exists():
+    if not (world.table(table) / "_delta_log").exists():
         return None
-    return DEEDS[fault.name](world, fault.table, dice)
+    return DEEDS[name](world, table, dice)
 
 
 def _checkpoints_wiped(world: World, table: str, dice: random.Random) -> str | None:
@@ -124,12 +118,9 @@ def _clean_up(world: World, table: str, dice: random.Random) -> str | None:
 
 
 def _partition_added(world: World, table: str, dice: random.Random) -> str | None:
-    admin = world.admin()
-    count = len(admin.list_topics(table, timeout=10).topics[table].partitions)
-    if count == 6:
+    if partitions_of(world.servers, table) == 6:
         return None
-    for future in admin.create_partitions([NewPartitions(table, count + 1)]).values():
-        future.result()
+    add_partition(world.servers, table)
     return ""
 
 
@@ -149,28 +140,10 @@ def _records_deleted(world: World, table: str, dice: random.Random) -> str | Non
     """Kafka deletes some of what the ledger has passed and the checker has compared already."""
     passed = position(world, table)
     known = {place: min(until, world.checked(place)) for place, until in sorted(passed.items())}
-    cuts = [
-        TopicPartition(*place, dice.randint(1, until)) for place, until in known.items() if until
-    ]
-    if not cuts:
-        return None
-    admin = world.admin()  # kept: without it no answer comes
-    for cut in cuts:
-        _deleted_before(admin, cut)
-    return ""
-
-
-def _deleted_before(admin: AdminClient, cut: TopicPartition) -> None:
-    """A topic that was just made may have no leader yet."""
-    for left in reversed(range(60)):
-        [deleted] = admin.delete_records([cut]).values()
-        try:
-            deleted.result(30)
-            return
-        except KafkaException as fault:
-            if not left or fault.args[0].code() not in _NO_LEADER:
-                raise
-            time.sleep(0.5)
+    cuts = {place: dice.randint(1, until) for place, until in known.items() if until}
+    for (topic, partition), before in cuts.items():
+        delete_records(world.servers, topic, before, partition)
+    return "" if cuts else None
 
 
 def _restore(world: World, table: str, dice: random.Random) -> str | None:

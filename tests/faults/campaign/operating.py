@@ -10,15 +10,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from rivermouth.testing import create_topic
-from tests.faults.campaign.endings import delete_topic
-from tests.faults.campaign.plan import Operation
 from tests.faults.campaign.world import World
 from tests.faults.checker.log import Log
+from tests.waiting import partitions_of
 
 NEW_RECORDS = {"events": 150, "accounts": 120}
-CODES = {"rows deleted": "", "topic created again": "RM404"}
-"""The halt that the next run must make before anything is accepted; empty: it must go on."""
 REFUSED = "RM702"
 """What is accepted already, or is not there, is refused."""
 
@@ -34,11 +30,12 @@ class Order:
 Deed = Callable[[World, str, random.Random], "Order | None"]
 
 
-def carry_out(world: World, asked: Operation, dice: random.Random) -> Order | None:
+def carry_out(world: World, name: str, table: str, dice: random.Random) -> Order | None:
     """Do it, and return the order that accepts it; None where there was nothing to do it to."""
-    if not any(commit.txns for commit in Log(world.table(asked.table)).update()):
+    if not any(commit.txns for commit in Log(world.table(table)).update()):
         return None
-    return DEEDS[asked.name](world, asked.table, dice)
+    deed, _ = DEEDS[name]
+    return deed(world, table, dice)
 
 
 def is_accepted(world: World, table: str, order: Order) -> bool:
@@ -65,21 +62,25 @@ def parts(world: World, table: str, version: int) -> bool:
 def _delete_rows(world: World, table: str, dice: random.Random) -> Order | None:
     delta = DeltaTable(str(world.table(table)))
     column, every = ("id", 53) if table == "events" else ("k", 37)
-    told = delta.delete(f"{column} % {every} = {dice.randrange(every)}")
-    if not told["num_deleted_rows"]:
+    deleted = delta.delete(f"{column} % {every} = {dice.randrange(every)}")
+    if not deleted["num_deleted_rows"]:
         return None
     return Order("accept-deletes", {"versions": [delta.version()]})
 
 
 def _create_again(world: World, table: str, dice: random.Random) -> Order | None:
     """With as many partitions, and some records; what nobody had read of the old one is gone."""
-    count = len(world.admin().list_topics(table, timeout=10).topics[table].partitions)
-    delete_topic(world, table)
-    create_topic(world.servers, table, count)
+    count = partitions_of(world.servers, table)
+    world.delete_topic(table)
+    world.topic(table, count)
     world.renewed(table)
-    amounts = {name: number if name == table else 0 for name, number in NEW_RECORDS.items()}
-    world.produce(dice.randrange(1 << 30), **amounts)
+    world.writer.fill(dice.randrange(1 << 30), {table: NEW_RECORDS[table]})
     return Order("resume", {"accept": "topic"})
 
 
-DEEDS: Mapping[str, Deed] = {"rows deleted": _delete_rows, "topic created again": _create_again}
+DEEDS: Mapping[str, tuple[Deed, str]] = {
+    "rows deleted": (_delete_rows, ""),
+    "topic created again": (_create_again, "RM404"),
+}
+"""What is done, and the halt that the next run must make before it is accepted; empty: it must go
+on."""

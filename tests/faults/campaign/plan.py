@@ -6,6 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.faults.campaign import endings, faults, operating
+from tests.faults.campaign.world import APPENDS, TABLES
+
 FILES_POINTS = ("P16", "P17", "P18")
 """Those that only rows pass which land as files."""
 POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", *FILES_POINTS, "P6", "P7", "P8", "P9", "P11")
@@ -30,35 +33,15 @@ CALLS = tuple(
     for call, most in calls.items()
     for k in range(most)
 )
-HARMLESS = (
-    "checkpoints wiped",
-    "checkpoints corrupt",
-    "offsets table gone",
-    "offsets table stale",
-    "left-over files",
-    "optimize",
-    "vacuum",
-    "delta checkpoint",
-    "log clean-up",
-    "partition added",
-    "broker frozen",
-    "broker restarted",
-    "records deleted",
-)
 UNDOING = ("restore", "truncate")
-ENDINGS = ("topic recreated shorter", "topic recreated longer", "records lost", "topic gone")
+HARMLESS = tuple(each for each in faults.DEEDS if each not in UNDOING)
+ENDINGS = (*endings.DEEDS,)
 """What a world ends with: nothing can go on behind it."""
-OPERATIONS = ("rows deleted", "topic created again")
+OPERATIONS = (*operating.DEEDS,)
 """What somebody does on purpose, and what an operator then accepts."""
 BEFORE_THE_COMMIT, AFTER_IT = ("P3",), ("P6", "P7", "P8")
 ACCEPTING = ("", *BEFORE_THE_COMMIT, *AFTER_IT)
 """Where the process is killed that accepts it; empty: nowhere."""
-TABLES = ("events", "accounts")
-SHOPS = "shops"
-"""The pipeline whose topics come and go."""
-PIPELINES = (*TABLES, SHOPS)
-APPENDS = ("events", SHOPS)
-"""The pipelines whose rows land as files, or through Spark; all others land through Spark."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +57,8 @@ class Kill:
     detail: str
 
 
-@dataclass(frozen=True)
-class Fault:
-    """Something that happens while no driver runs, to one of the two tables or its topic."""
-
-    name: str
-    table: str
+Fault = tuple[str, str]
+"""Something that happens while no driver runs, and to which of the two tables or its topic."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +108,7 @@ def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
     """
     dice = random.Random(f"{seed} {number}")
     faults = tuple(
-        Fault(dice.choice(HARMLESS if dice.random() < 0.8 else UNDOING), dice.choice(TABLES))
+        (dice.choice(HARMLESS if dice.random() < 0.8 else UNDOING), dice.choice(TABLES))
         for _ in range(dice.choice((0, 0, 1, 1, 2)))
     )
     kill = _aimed(aims[number % len(aims)]) if aims else _kill(dice, number)
@@ -139,7 +118,7 @@ def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
 def ending_of(seed: int, number: int) -> Fault:
     """How the world ends that began with round ``number``."""
     dice = random.Random(f"{seed} {number} ending")
-    return Fault(dice.choice(ENDINGS), dice.choice(TABLES))
+    return dice.choice(ENDINGS), dice.choice(TABLES)
 
 
 def _operation(seed: int, number: int) -> Operation | None:

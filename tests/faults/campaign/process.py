@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.campaign.calls import CallControl
-
-ROOT = Path(__file__).parents[3]
+from tests.processes import ROOT
 
 
 class DriverProcess:
@@ -27,6 +26,7 @@ class DriverProcess:
     def __init__(self, folder: Path, log: Path, preloaded: Path | None) -> None:
         folder.mkdir(parents=True)
         self.calls = CallControl(folder / "calls")
+        self.counts_calls = preloaded is not None
         watched = self.calls.environment(preloaded) if preloaded else {}
         self._log = log.open("ab")
         self._process = subprocess.Popen(
@@ -42,10 +42,6 @@ class DriverProcess:
         os.set_blocking(self._process.stdout.fileno(), False)
         self._said = b""
         self._jvm = 0
-
-    @property
-    def python(self) -> int:
-        return self._process.pid
 
     def await_session(self) -> None:
         """Wait until its Spark session is up."""
@@ -97,9 +93,9 @@ class DriverProcess:
         """Send a signal to Python and the JVM, or to Python alone."""
         with suppress(ProcessLookupError):
             if python_only:
-                os.kill(self.python, number)
+                os.kill(self._process.pid, number)
             else:
-                os.killpg(self.python, number)
+                os.killpg(self._process.pid, number)
 
     def end(self) -> None:
         """Make sure that nothing of it is left."""

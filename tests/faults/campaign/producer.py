@@ -1,17 +1,11 @@
-"""The producer: intent and ack of every record go to a synced history.
-
-``python -m tests.faults.campaign.producer SERVERS HISTORY`` takes one line of JSON per order,
-``{"seed", "events", "accounts"}`` (how many records) and ``shops`` (topics that get some events,
-too), and answers when they are in Kafka.
-"""
+"""The producer: intent and ack of every record go to a synced history."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +13,11 @@ from confluent_kafka import KafkaError, Message, Producer
 
 KEYS = 400
 PARTITIONS = 3
-OF_A_SHOP = 50
 LARGE, LARGE_EVERY = 20_000, 1_500
 GROUP = 120
 """Records of one transaction, and of one write to the history."""
 
 Record = tuple[str, str, str | None, str | None]  # op, topic, key, value
-
-
-class History:
-    """The producer's notes: appended to and synced, group by group."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file.open("a", encoding="utf-8")
-
-    def note(self, lines: list[dict[str, Any]], phase: str) -> None:
-        self._file.writelines(json.dumps({**line, "phase": phase}) + "\n" for line in lines)
-        self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 def body(letter: str, number: int) -> str:
@@ -69,13 +50,11 @@ def accounts(dice: random.Random, number: int, last: str) -> Record:
 POISON = ("", '{"id": 1, "seq": "x"', "[]", '{"k": "no number", "id": "no number"}', "null")
 
 
-def records(dice: random.Random, first: int, order: dict[str, Any]) -> Iterator[Record]:
-    """What one order asks for, events and accounts mixed."""
-    kinds = ["events"] * order["events"] + ["accounts"] * order["accounts"]
-    kinds += [topic for topic in order.get("shops", ()) for _ in range(OF_A_SHOP)]
-    dice.shuffle(kinds)
+def records(dice: random.Random, first: int, topics: list[str]) -> Iterator[Record]:
+    """A record for each of these topics, mixed."""
+    dice.shuffle(topics)
     last = "0"
-    for number, kind in enumerate(kinds, first):
+    for number, kind in enumerate(topics, first):
         made = accounts(dice, number, last) if kind == "accounts" else events(dice, number, kind)
         last = made[2] or last
         yield made
@@ -90,12 +69,13 @@ class Writer:
         self._producer.init_transactions(60)
         # As many numbers as lines may have been used by one that wrote before.
         self._next = len(history.read_bytes().splitlines()) if history.exists() else 0
-        self._history = History(history)
+        self._history = history.open("a", encoding="utf-8")
 
-    def carry_out(self, order: dict[str, Any]) -> None:
-        """Produce what an order asks for."""
-        dice = random.Random(order["seed"])
-        made = [*records(dice, self._next + 1, order)]
+    def fill(self, seed: int, counts: Mapping[str, int]) -> None:
+        """Produce so many records of each topic; they are in Kafka then."""
+        dice = random.Random(seed)
+        topics = [topic for topic, count in counts.items() for _ in range(count)]
+        made = [*records(dice, self._next + 1, topics)]
         for start in range(0, len(made), GROUP):
             self._write(made[start : start + GROUP], commit=dice.random() > 0.05)
 
@@ -106,7 +86,7 @@ class Writer:
             place = (int(key) if key else self._next) % PARTITIONS
             about = {"id": self._next, "op": op, "topic": topic, "partition": place}
             lines.append({**about, "key": key, "value": value, "txn": self._next // GROUP})
-        self._history.note(lines, "intent")
+        self._note(lines, "intent")
         self._producer.begin_transaction()
         for at, line in enumerate(lines):
 
@@ -122,17 +102,9 @@ class Writer:
             self._producer.commit_transaction(60)
         else:
             self._producer.abort_transaction(60)
-        self._history.note(lines, "ok" if commit else "fail")
+        self._note(lines, "ok" if commit else "fail")
 
-
-def main(servers: str, history: str) -> None:
-    """Carry out orders until standard input ends."""
-    writer = Writer(servers, Path(history))
-    for line in sys.stdin:
-        writer.carry_out(json.loads(line))
-        sys.stdout.write("done\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    def _note(self, lines: list[dict[str, Any]], phase: str) -> None:
+        self._history.writelines(json.dumps({**line, "phase": phase}) + "\n" for line in lines)
+        self._history.flush()
+        os.fsync(self._history.fileno())

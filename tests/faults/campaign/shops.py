@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from rivermouth.testing import create_topic
-from tests.faults.campaign.endings import delete_topic
 from tests.faults.campaign.faults import position
-from tests.faults.campaign.plan import SHOPS
 from tests.faults.campaign.tally import Tally
-from tests.faults.campaign.world import PARTITIONS, SHOP_TOPICS, World
+from tests.faults.campaign.world import PARTITIONS, SHOP_TOPICS, SHOPS, World
 from tests.faults.checker.kafka import Cluster
+
+RECORDS = 50
+"""In a new topic."""
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Shops:
         count = max(dice.randrange(3), not self.made)
         new = SHOP_TOPICS[self.made : self.made + count]
         for topic in new:
-            create_topic(self.world.servers, topic, PARTITIONS)
+            self.world.topic(topic, PARTITIONS)
         self.made += len(new)
         self.there += new
         if new:
-            self.world.fill_shops(dice.randrange(1 << 30), new)
+            self.world.writer.fill(dice.randrange(1 << 30), dict.fromkeys(new, RECORDS))
         return [*new]
 
     def go(self, dice: random.Random) -> list[str]:
@@ -50,7 +50,7 @@ class Shops:
         known = [each for each in self.there[1:] if self._is_read(each)]
         gone = [dice.choice(known)] if known else []
         for topic in gone:
-            delete_topic(self.world, topic)
+            self.world.delete_topic(topic)
             self.there.remove(topic)
         return gone
 

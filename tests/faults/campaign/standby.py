@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.tally import Violated
-from tests.faults.campaign.world import World
+from tests.faults.campaign.world import PIPELINES, World
 
 PATIENCE_S = 300
 """A table that was emptied is filled anew from the start of its topics."""
@@ -78,7 +78,14 @@ class Standby:
         world = {"file": str(self._world.file), "scratch": str(self._world.scratch)}
         driver.order({**order, **world})
 
-    def end(self) -> None:
+    def must_halt(self, table: str, code: str, why: str) -> None:
+        """The next run of this pipeline stops with the code, and the others come to their end."""
+        answer = self.order("run", PIPELINES)
+        if answer["codes"].get(table) != code:
+            raise Violated(f"{why}, {table}: expected {code}, found {answer}")
+        clean(answer, but=(table,))
+
+    def close(self) -> None:
         """End both."""
         for each in self._drivers:
             each.end()

@@ -35,27 +35,23 @@ class Tally:
     seconds: float = 0.0
     violations: list[str] = field(default_factory=list)
 
-    def line(self) -> str:
-        """The last line of a campaign: one object of JSON."""
+    def facts(self) -> dict[str, Any]:
+        """What the last line of a campaign tells."""
         by_kind: Counter[str] = Counter()
         for name, number in self.kills.items():
             by_kind[name.split()[0]] += number
         points = {name.split()[1]: n for name, n in self.kills.items() if name.startswith("point ")}
-        return json.dumps(
-            {
-                "seed": self.seed,
-                "rounds": self.rounds,
-                "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
-                "points": dict(sorted(points.items())),
-                "commits": dict(sorted(self.commits.items())),
-                "faults": dict(sorted(self.faults.items())),
-                "halts": dict(sorted(self.halts.items())),
-                "conformed": self.conformed,
-                "records": self.records,
-                "seconds": round(self.seconds),
-                "violations": len(self.violations),
-            }
-        )
+        return {
+            "rounds": self.rounds,
+            "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
+            "points": dict(sorted(points.items())),
+            "commits": dict(sorted(self.commits.items())),
+            "faults": dict(sorted(self.faults.items())),
+            "halts": dict(sorted(self.halts.items())),
+            "conformed": self.conformed,
+            "records": self.records,
+            "seconds": round(self.seconds),
+        }
 
     def save(self, file: Path) -> None:
         """Write it down, whole or not at all."""
@@ -75,5 +71,5 @@ class Tally:
         if facts["seed"] != seed:
             raise ValueError(f"{file} is the tally of seed {facts['seed']}")
         for name in ("kills", "faults", "halts", "commits"):
-            facts[name] = Counter(facts.get(name, {}))
+            facts[name] = Counter(facts[name])
         return Tally(**facts)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from tests.faults.campaign.looks import Look, new_file, once
 from tests.faults.checker.log import Log
 from tests.faults.model.trace import ASKING, PROPERTY
 
@@ -39,30 +40,18 @@ def alter(table: Path, *, asks: bool) -> bool:
     return False
 
 
-class Alteration:
-    """Alters a table amid a run, to the other way: when a commit of that run appears in its log."""
-
-    def __init__(self, table: Path) -> None:
-        self._table = table
-        self._before = self._seen()
-        self._done = False
-
-    def _seen(self) -> set[Path]:
-        return {*self._table.glob("_delta_log/*.json")}
-
-    def beside(self, look: Callable[[], bool] = lambda: False) -> Callable[[], bool]:
-        """A look at the run that does this, too."""
-
-        def both() -> bool:
-            if not self._done and self._seen() - self._before:
-                self._done = any(alter(self._table, asks=asks) for asks in (True, False))
-                self._before = self._seen()
-            return look()
-
-        return both
+def altering(table: Path, look: Look = lambda: False) -> Look:
+    """A look at a run that also alters a table, to the other way: when a commit of that run appears
+    in its log.
+    """
+    other_way = once(
+        new_file("_delta_log/*.json", table),
+        lambda: any(alter(table, asks=asks) for asks in (True, False)),
+    )
+    return lambda: (other_way(), look())[1]
 
 
-class Told:
+class CommitWays:
     """The ways of the commits in some tables, by pipeline; ``trace`` says in which run they came.
 
     Ask before log clean-up takes commits.

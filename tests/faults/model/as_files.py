@@ -70,5 +70,5 @@ def _holding(entry: Entry, left: Waiting) -> Entry:
     """The entry of files that waited. Without a guard they may hold other rows, or none."""
     until = left.until if left.there else left.start
     own = (left.start, until) == (entry.start, entry.until)
-    held = None if own else (left.start, until)
-    return entry._replace(read=left.read, cuts=left.cuts, made=left.made, held=held)
+    holds = None if own else (left.start, until)
+    return entry._replace(read=left.read, cuts=left.cuts, made=left.made, holds=holds)

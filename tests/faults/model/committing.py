@@ -13,7 +13,7 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import content, txn, walk
-from tests.faults.model.records import good, kept, quarantined, readable, taken
+from tests.faults.model.records import good, left_waiting, quarantined, readable, taken
 from tests.faults.model.sending import gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
@@ -150,7 +150,7 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
     state = state._replace(table=state.table._replace(log=log))
     if driver.phase == ORPHAN:
         return put(state, d, Driver())
-    return returned(state if answered else kept(state, guards, d), guards, d, answered)
+    return returned(state if answered else left_waiting(state, guards, d), guards, d, answered)
 
 
 def watermark(log: Log, guards: Guards) -> int:
@@ -176,7 +176,7 @@ def fail(state: State, guards: Guards, d: int) -> State | None:
     phase = state.drivers[d].phase
     if phase not in (STAGED, COMMITTING):
         return None
-    state = kept(state, guards, d) if phase == COMMITTING else state
+    state = left_waiting(state, guards, d) if phase == COMMITTING else state
     return returned(gave_up(state, d), guards, d, answered=False)
 
 
@@ -215,7 +215,7 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
         again = planned._replace(
-            commit=None, read=0, cuts=0, base=version, wrote=(), made=NOT_TOLD, held=None
+            commit=None, read=0, cuts=0, base=version, wrote=(), made=NOT_TOLD, holds=None
         )
         look = DUE if driver.look else ""
         again_planned = driver._replace(phase=PLANNED, planned=again, version=version, look=look)

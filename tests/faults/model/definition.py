@@ -21,20 +21,20 @@ def unfit(log: Log) -> Iterator[str]:
     """Files that were committed into a table which they were not written for."""
     if not any(isinstance(each, Entry) and each.as_files for each in log):
         return
-    told = _definitions(log)
+    definitions = _definitions(log)
     for version, each in enumerate(log):
-        if isinstance(each, Entry) and each.as_files and told[version] != (each.made, False):
+        if isinstance(each, Entry) and each.as_files and definitions[version] != (each.made, False):
             yield f"{UNFIT}: those of entry {each.sequence} are not as the table asks"
 
 
 def _definitions(log: Log) -> list[tuple[int, bool]]:
     """The definition after each commit, which is that before it where the commit is no ALTER."""
-    told: list[tuple[int, bool]] = []
+    definitions: list[tuple[int, bool]] = []
     now = (0, False)
     for version, commit in enumerate(log):
         if isinstance(commit, Other) and commit.operation in (ALTER, ASK):
             now = (version, commit.operation == ASK)
         elif isinstance(commit, Other) and commit.operation == RESTORE and commit.version >= 0:
-            now = told[commit.version]
-        told.append(now)
-    return told
+            now = definitions[commit.version]
+        definitions.append(now)
+    return definitions

@@ -81,8 +81,8 @@ def _inserted(rows: Rows, records: Sequence[Record]) -> tuple[Wrote, ...]:
 def merged(rows: Rows, wrote: Iterable[Wrote]) -> Rows:
     """The rows after a commit. What it makes is there beside a row that it had not read."""
     replaced = {each.key: each.value for each in wrote if not each.new}
-    kept = [(key, replaced.get(key, value)) for key, value in rows]
-    return (*kept, *((each.key, each.value) for each in wrote if each.new))
+    remaining = [(key, replaced.get(key, value)) for key, value in rows]
+    return (*remaining, *((each.key, each.value) for each in wrote if each.new))
 
 
 ROWS = Effect()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.faults.model.effects import ROWS, Effect
 from tests.faults.model.guards import Guards
@@ -66,13 +67,17 @@ class Configuration:
     effect: Effect = ROWS
     ways: tuple[str, ...] = (SPARK,)
 
+    def under(self, name: str, about: str, faults: Mapping[str, int], **more: Any) -> Configuration:
+        """The same under these faults, with other values for some fields."""
+        return replace(self, name=name, about=about, faults=faults, **more)
+
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
         topic = Topic(high=self.records, end=self.records + self.undecided, bad=self.bad)
         discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0, base=0)
         table = Table(log=(*Table().log, discovery), offsets=(discovery,)) if self.born else Table()
-        kept = (None,) * self.drivers if self._resumes() else ()
-        return State(table, topic, (Driver(),) * self.drivers, kept, effect=self.effect)
+        checkpoints = (None,) * self.drivers if self._resumes() else ()
+        return State(table, topic, (Driver(),) * self.drivers, checkpoints, effect=self.effect)
 
     def _resumes(self) -> bool:
         return not (self.guards.fresh_checkpoint and self.guards.ledger_sequence)
@@ -234,8 +239,8 @@ def _remedies(state: State, about: Configuration) -> Iterator[Action]:
         if restored and ledger.known and parts(log, state.topic, ledger.stands):
             # Only what stands now may be accepted as another topic. If the newest entry came over
             # an undoing, nothing but to make the table anew is left.
-            torn = walk(log[: newest + 1], state.table.first, True, True).undone_at
-            yield ("drop",) if torn else ("restore", newest)
+            undone_at = walk(log[: newest + 1], state.table.first, True, True).undone_at
+            yield ("drop",) if undone_at else ("restore", newest)
 
 
 def _unused(state: State) -> int:

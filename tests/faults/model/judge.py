@@ -78,8 +78,8 @@ def _unwritten(state: State) -> str:
     """A driver goes on from an entry that it holds for written: then the log has its range."""
     for driver in state.drivers:
         if driver.phase == VERIFIED and driver.newest is not None:
-            held = _range(driver.newest)
-            if not any(isinstance(e, Entry) and _range(e) == held for e in state.table.log):
+            records = _range(driver.newest)
+            if not any(isinstance(e, Entry) and _range(e) == records for e in state.table.log):
                 return f"{UNWRITTEN}: a driver goes on from an entry that no log holds"
     return ""
 
@@ -91,7 +91,7 @@ def _range(entry: Entry) -> tuple[int, int | None, int | None]:
 def _violations(
     table: Table, topic: Topic, promised: int | None, guards: Guards, found: Opening | str | None
 ) -> Iterator[str]:
-    told = truth(table.log)
+    actual = truth(table.log)
     counted = _counted(table, topic, guards)
     twice = [record for record, times in counted.items() if times > 1]
     if twice and not (isinstance(found, str) and _undone(table)):
@@ -99,10 +99,10 @@ def _violations(
     ghosts = [offset for read, _, offset in counted if read == topic.id and offset in topic.aborted]
     if ghosts:
         yield f"{PHANTOM}: offset {ghosts[0]} was aborted and counts"
-    late = [each for each in told.line if is_of_others(each, topic)]
+    late = [each for each in actual.line if is_of_others(each, topic)]
     if any(two.sequence == one.sequence + 1 for one, two in pairwise(late)):
         yield f"{UNSEEN}: a batch was committed behind one of another topic, and nobody looked"
-    if told.unexplained:
+    if actual.unexplained:
         yield f"{UNEXPLAINED}: entries do not follow on each other, and nobody undid anything"
     if not _projects(table) and found != OFFSETS_TABLE_AHEAD:
         yield f"{PROJECTION}: it does not say what the log says"
@@ -111,12 +111,12 @@ def _violations(
     false = [version for entry, version in erasures(table.log) if _is_false(table, entry, version)]
     if false:
         yield f"{NAMED}: the DELETE of version {false[0]} is accepted, and its rows are there"
-    batches = ((one, e) for one, _, line in _eras(told) for e in line if e.kind == BATCH)
+    batches = ((one, e) for one, _, line in _eras(actual) for e in line if e.kind == BATCH)
     strange = [each for one, each in batches if _strange(each, one, topic)]
     if strange:
         yield f"{MIXED}: entry {strange[0].sequence} holds records of another topic"
-    base = told.base if promised is None else promised
-    missing = _missing(table, topic, told._replace(base=base), found.stream, counted)
+    base = actual.base if promised is None else promised
+    missing = _missing(table, topic, actual._replace(base=base), found.stream, counted)
     if missing:
         yield f"{LOST}: offset {missing[0]} is before the position and nowhere"
 
@@ -125,8 +125,8 @@ def _counted(table: Table, topic: Topic, guards: Guards) -> Counter[Record]:
     """How often each record counts: rows of the table, and those rows of quarantine that do."""
     counted: Counter[Record] = Counter()
     for entry in truth(table.log).line:
-        held = (topic.record(entry.read, entry.cuts, n) for n in good(topic, guards, entry))
-        counted.update(held)
+        records = (topic.record(entry.read, entry.cuts, n) for n in good(topic, guards, entry))
+        counted.update(records)
     counted.subtract(_erased(table, topic, guards))
     ids = _ids_that_count(table, guards)
     counted.update(
@@ -150,8 +150,10 @@ def _ids_that_count(table: Table, guards: Guards) -> set[object]:
         return {each.commit for each in (*readable, *trimmed)}
     line = truth(table.log).line
     standing = {each.commit for each in line if each.commit in in_log}
-    kept = [] if _undone(table) else trimmed
-    return standing | {each.commit for each in kept if not _went_back(each, table.offsets)}
+    in_offsets_table = [] if _undone(table) else trimmed
+    return standing | {
+        each.commit for each in in_offsets_table if not _went_back(each, table.offsets)
+    }
 
 
 def _went_back(row: Entry, rows: tuple[Entry, ...]) -> bool:
@@ -169,9 +171,9 @@ def _undone(table: Table) -> bool:
 
 def _erased(table: Table, topic: Topic, guards: Guards) -> list[Record]:
     """The records whose rows others have deleted: those that were there at that time."""
-    told, gone = truth(table.log), list[Record]()
-    for before, offset, _ in told.deletes:
-        for entry in told.line[:before]:
+    actual, gone = truth(table.log), list[Record]()
+    for before, offset, _ in actual.deletes:
+        for entry in actual.line[:before]:
             here = topic.record(entry.read, entry.cuts, offset)
             if offset in good(topic, guards, entry) and here not in gone:
                 gone.append(here)
@@ -187,14 +189,14 @@ def _is_false(table: Table, entry: Entry, version: int) -> bool:
     return all(each[2] != version for each in stood)
 
 
-def _eras(told: Truth) -> list[tuple[int, int | None, list[Entry]]]:
+def _eras(actual: Truth) -> list[tuple[int, int | None, list[Entry]]]:
     """The entries by the topic that they read: its id, where reading of it began, and they."""
     eras: list[tuple[int, int | None, list[Entry]]] = []
-    for each in told.line:
+    for each in actual.line:
         renews = each.kind == CHANGE and each.topic != eras[-1][0] if eras else True
         if renews or each.kind == RESET:
             # Of another topic nothing may be passed over.
-            eras.append((each.topic, 0 if each.kind == CHANGE else told.base, []))
+            eras.append((each.topic, 0 if each.kind == CHANGE else actual.base, []))
         eras[-1][2].append(each)
     return eras
 
@@ -205,19 +207,19 @@ def _strange(entry: Entry, era: int, topic: Topic) -> bool:
 
 
 def _missing(
-    table: Table, topic: Topic, told: Truth, position: int | None, counted: Counter[Record]
+    table: Table, topic: Topic, actual: Truth, position: int | None, counted: Counter[Record]
 ) -> list[int]:
     """The claimed offsets that are neither there, nor recorded as lost, nor aborted."""
     if position is None:
         return []
-    eras, missing = _eras(told) or [(topic.id, told.base, [])], list[int]()
+    eras, missing = _eras(actual) or [(topic.id, actual.base, [])], list[int]()
     for era, base, line in eras:
         reached = [each.until for each in line if each.until is not None]
         until = position if (era, base, line) == eras[-1] else max(reached, default=0)
-        held = (each for each in counted if each[0] == era)
+        records = (each for each in counted if each[0] == era)
         if era == topic.id:  # of what was cut nothing counts for what is there now
-            held = (each for each in held if each == topic.record(era, topic.epoch, each[-1]))
-        there = {offset for *_, offset in held} | set(topic.aborted)
+            records = (each for each in records if each == topic.record(era, topic.epoch, each[-1]))
+        there = {offset for *_, offset in records} | set(topic.aborted)
         for each in line:
             if each.kind == LOSS and each.start is not None and each.until is not None:
                 there |= set(range(each.start, each.until))

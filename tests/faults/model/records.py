@@ -11,7 +11,7 @@ def good(topic: Topic, guards: Guards, entry: Entry) -> list[int]:
     """The offsets of a batch that become rows of the table."""
     if entry.kind != BATCH or entry.start is None or entry.until is None:
         return []
-    start, until = entry.held or (entry.start, entry.until)
+    start, until = entry.holds or (entry.start, entry.until)
     hidden = (*topic.bad, *topic.aborted) if guards.read_committed else topic.bad
     return [each for each in range(start, until) if each not in hidden]
 
@@ -38,13 +38,13 @@ def quarantined(state: State, entry: Entry) -> Table:
     return table._replace(quarantine=table.quarantine + rows)
 
 
-def kept(state: State, guards: Guards, d: int) -> State:
+def left_waiting(state: State, guards: Guards, d: int) -> State:
     """The state in which the files that driver ``d`` did not commit wait for its next attempt."""
     driver, topic = state.drivers[d], state.topic
     entry = driver.planned
     if entry is None or not entry.as_files or entry.kind != BATCH or state.effect.sends:
         return state
-    start, until = entry.held or (entry.start or 0, entry.until or 0)
+    start, until = entry.holds or (entry.start or 0, entry.until or 0)
     if guards.waits_good and any(start <= each < until for each in topic.bad):
         return state
     waiting = Waiting(start, until, entry.read, entry.cuts, entry.made)

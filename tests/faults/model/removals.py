@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from tests.faults.model.both_ways import BOTH, EFFECTS
 from tests.faults.model.configurations import (
+    AHEAD,
     BROKEN,
-    CHANGING,
-    CUT,
-    ERASING,
-    FILES,
+    CLEANED_UP,
     KAFKA,
-    OBJECTS,
+    LOCKED,
+    LOG_CUT,
+    LOG_CUT_RESTORED,
+    ONE,
     OPERATOR,
-    RECORDING,
+    RESTORED,
+    RESTORED_CLEANED_UP,
+    RESTORED_TWICE,
     RIVALS,
-    TRIMMED,
+    TOPIC_CHANGED,
+    TOPIC_CHANGED_RESTORED,
+    TWO,
     UNDONE,
 )
+from tests.faults.model.definition import UNFIT
+from tests.faults.model.effect_judge import REPEATED, UNSENT, WRONG_ROWS
+from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE, FIRST_ROWS, TOTALS
 from tests.faults.model.explore import DEAD_END, FALSE_ALARM, Configuration
 from tests.faults.model.judge import (
     DUPLICATE,
@@ -28,9 +38,11 @@ from tests.faults.model.judge import (
     PHANTOM,
     PROJECTION,
     UNEXPLAINED,
+    UNSEEN,
     UNWRITTEN,
 )
-from tests.faults.model.opening import ACCEPT, COMMIT_FAILED, OFFSET_GAP, OFFSETS_TABLE_AHEAD
+from tests.faults.model.machine import AS_FILES
+from tests.faults.model.opening import COMMIT_FAILED, DELETES, OFFSET_GAP, RECORD
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Removal:
     harm: str
     within: Configuration = field(repr=False)
     of: str = ""
-    """The effect whose records come to harm, where it is not that of each record being a row."""
+    """What is harmed, where another removal of the same guards harms something else."""
 
     @property
     def name(self) -> str:
@@ -53,139 +65,122 @@ class Removal:
         return replace(self.within, name=f"without {self.name}", guards=missing)
 
 
-def _files(**faults: int) -> Configuration:
-    return Configuration("", "", FILES, faults)
+def _without(
+    guards: str,
+    harm: str,
+    within: Configuration,
+    faults: Mapping[str, int] | None = None,
+    of: str = "",
+    **more: Any,
+) -> Removal:
+    within = within.under("", "", faults or {}, **more)
+    return Removal(tuple(guards.split()), harm, within, of or EFFECTS.get(within.effect, ""))
 
 
-def _objects(**faults: int) -> Configuration:
-    return Configuration("", "", OBJECTS, faults, may_halt=RIVALS)
-
-
-def _undone(**faults: int) -> Configuration:
-    return replace(_files(**faults), starts=OPERATOR, may_halt=UNDONE)
-
-
-def _changing(**faults: int) -> Configuration:
-    within = replace(_files(**faults), starts=CHANGING, may_halt=KAFKA)
-    return replace(within, may_end=frozenset({MIXED}))
-
-
-def _cut(**faults: int) -> Configuration:
-    within = replace(_files(cut=1, **faults), starts=CUT, may_halt=KAFKA)
-    return replace(within, drivers=1, may_end=frozenset({MIXED}))
-
-
-def _bad(offset: int, within: Configuration) -> Configuration:
-    return replace(within, bad=(offset,))
-
+_TWO_CHANGED = replace(TOPIC_CHANGED, drivers=2)
+_EITHER, _EITHER_TWO = replace(ONE, ways=BOTH), replace(TWO, ways=BOTH)
+_BAD: dict[str, Any] = {"bad": (0,)}
+_BAD_AS_FILES: dict[str, Any] = {**_BAD, "ways": (AS_FILES,)}
+_TO_AND_FRO = replace(RESTORED_TWICE, drivers=1)
 
 REMOVALS: Sequence[Removal] = (
-    Removal(("lock",), UNWRITTEN, replace(_files(), may_halt=RIVALS)),
-    Removal(("writer_holds_lock",), UNWRITTEN, replace(_files(orphan=1), may_halt=RIVALS)),
-    Removal(("put_if_absent",), UNWRITTEN, _objects()),
-    Removal(("txn",), DUPLICATE, _objects()),
-    Removal(("ledger_sequence",), FALSE_ALARM, _files()),
-    Removal(("fresh_checkpoint",), FALSE_ALARM, _files()),
-    Removal(("read_back",), UNWRITTEN, _objects()),
-    Removal(("audit",), LOST, _undone(restore=1)),
-    Removal(("read_to_base",), LOST, _undone(restore=1)),
-    Removal(("read_to_restored",), DEAD_END, _undone(restore=1)),
-    Removal(("undo_aware",), LOST, _undone(restore=1)),
-    Removal(
-        ("resume_above_txn",),
-        DEAD_END,
-        replace(_undone(restore=1), may_halt=UNDONE | {COMMIT_FAILED}),
+    _without("lock", UNWRITTEN, LOCKED, may_halt=RIVALS),
+    _without("writer_holds_lock", UNWRITTEN, LOCKED, {"orphan": 1}, may_halt=RIVALS),
+    _without("put_if_absent", UNWRITTEN, TWO),
+    _without("txn", DUPLICATE, TWO),
+    _without("ledger_sequence", FALSE_ALARM, LOCKED),
+    _without("fresh_checkpoint", FALSE_ALARM, LOCKED),
+    _without("read_back", UNWRITTEN, TWO),
+    _without("audit", LOST, RESTORED, {"restore": 1}),
+    _without("read_to_base", LOST, RESTORED, {"restore": 1}),
+    _without("read_to_restored", DEAD_END, RESTORED, {"restore": 1}),
+    _without("undo_aware", LOST, RESTORED, {"restore": 1}),
+    _without(
+        "resume_above_txn", DEAD_END, RESTORED, {"restore": 1}, may_halt=UNDONE | {COMMIT_FAILED}
     ),
-    Removal(
-        ("accepts_as_planned",),
-        DUPLICATE,
-        replace(_undone(restore=2, fail=1), drivers=1, records=1, may_end=BROKEN),
-    ),
-    Removal(
-        ("contiguity",),
+    _without("accepts_as_planned", DUPLICATE, _TO_AND_FRO, {"restore": 2, "fail": 1}, records=1),
+    _without(
+        "contiguity",
         UNEXPLAINED,
-        replace(_files(expire=1, leap=1), may_halt=KAFKA | {OFFSET_GAP}, starts=RECORDING),
+        LOCKED,
+        {"expire": 1, "leap": 1},
+        may_halt=KAFKA | {OFFSET_GAP},
+        starts=((), (RECORD,)),
     ),
-    Removal(
-        ("topic_id",),
+    _without("topic_id", MIXED, LOCKED, {"recreate": 1}, may_halt=KAFKA, may_end=KAFKA | {MIXED}),
+    _without("changes_found", DUPLICATE, _TWO_CHANGED, {"recreate": 1}),
+    _without("changes_start_over", LOST, _TWO_CHANGED, {"recreate": 1}),
+    _without(
+        "changes_kept",
         MIXED,
-        replace(_files(recreate=1), may_halt=KAFKA, may_end=KAFKA | {MIXED}),
+        TOPIC_CHANGED_RESTORED,
+        {"recreate": 1, "restore": 1},
+        drivers=2,
+        records=1,
     ),
-    Removal(
-        ("changes_found",),
-        DUPLICATE,
-        _changing(recreate=1),
-    ),
-    Removal(
-        ("changes_start_over",),
-        LOST,
-        _changing(recreate=1),
-    ),
-    Removal(
-        ("changes_kept",),
-        MIXED,
-        replace(
-            _changing(recreate=1, restore=1),
-            may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
-            may_end=BROKEN | {MIXED},
-            starts=(*CHANGING, (ACCEPT,)),
-            records=1,
-        ),
-    ),
-    Removal(("topic_outlives_batch",), MIXED, _changing(recreate=1)),
-    Removal(
-        ("deletes_stand",),
+    _without("topic_outlives_batch", MIXED, _TWO_CHANGED, {"recreate": 1}),
+    _without(
+        "deletes_stand",
         NAMED,
-        replace(_undone(delete=1, restore=1), starts=ERASING, may_end=BROKEN),
+        RESTORED_TWICE,
+        {"delete": 1, "restore": 1},
+        starts=(*OPERATOR, (DELETES,)),
     ),
-    Removal(("leader_epochs",), LOST, _cut(produce=2)),
-    Removal(
-        ("epochs_of_restored",),
+    _without("leader_epochs", LOST, LOG_CUT, {"cut": 1, "produce": 2}),
+    _without("epochs_of_restored", LOST, LOG_CUT_RESTORED, {"cut": 1, "produce": 1, "restore": 1}),
+    _without("discovery", LOST, LOCKED, {"produce": 2}, born=False, latest=True, records=1),
+    _without("read_committed", PHANTOM, LOCKED, {"settle": 1}, undecided=1),
+    _without("entry_always", FALSE_ALARM, LOCKED, **_BAD),
+    _without("quarantine_ahead", LOST, LOCKED, {"crash": 1}, **_BAD),
+    _without("quarantine_tagged", DUPLICATE, LOCKED, {"crash": 1}, **_BAD),
+    _without("quarantine_standing", DUPLICATE, RESTORED, {"restore": 1}, **_BAD),
+    _without("projection_txn", PROJECTION, TWO),
+    _without("projection_caught_up", PROJECTION, LOCKED, {"crash": 1}),
+    _without(
+        "projection_ahead", PROJECTION, LOCKED, {"lose_tail": 1}, may_halt=AHEAD, may_end=AHEAD
+    ),
+    _without(
+        "projection_compared", UNEXPLAINED, CLEANED_UP, {"trim": 1, "optimize": 1, "crash": 1}
+    ),
+    _without(
+        "trouble_outlives_cleanup",
         LOST,
-        replace(
-            _cut(produce=1, restore=1),
-            may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
-            may_end=BROKEN | {MIXED},
-            starts=(*CUT, (ACCEPT,)),
-        ),
+        RESTORED_CLEANED_UP,
+        {"trim": 1, "optimize": 1, "restore": 1},
+        records=1,
     ),
-    Removal(("discovery",), LOST, replace(_files(produce=2), born=False, latest=True, records=1)),
-    Removal(("read_committed",), PHANTOM, replace(_files(settle=1), undecided=1)),
-    Removal(("entry_always",), FALSE_ALARM, _bad(0, _files())),
-    Removal(("quarantine_ahead",), LOST, _bad(0, _files(crash=1))),
-    Removal(("quarantine_tagged",), DUPLICATE, _bad(0, _files(crash=1))),
-    Removal(("quarantine_standing",), DUPLICATE, _bad(0, _undone(restore=1))),
-    Removal(("projection_txn",), PROJECTION, _objects()),
-    Removal(("projection_caught_up",), PROJECTION, _files(crash=1)),
-    Removal(
-        ("projection_ahead",),
-        PROJECTION,
-        replace(
-            _files(lose_tail=1),
-            may_halt=frozenset({OFFSETS_TABLE_AHEAD}),
-            may_end=frozenset({OFFSETS_TABLE_AHEAD}),
-        ),
+    _without("ledger_sequence fresh_checkpoint read_back", UNWRITTEN, ONE, {"lose_checkpoint": 1}),
+    # Where rows land as files, or through Spark.
+    _without("exact_version", DUPLICATE, _EITHER_TWO),
+    _without("exact_version", UNFIT, _EITHER, {"alter": 1}, of="one at a time"),
+    _without("commit_lock", UNWRITTEN, _EITHER, {"optimize": 1}),
+    _without("files_txn", DUPLICATE, _EITHER_TWO, may_halt=RIVALS | BROKEN),
+    _without("left_to_spark", UNFIT, _EITHER, {"alter": 1}),
+    _without("looked_at", UNSEEN, TOPIC_CHANGED, {"recreate": 1}, ways=BOTH),
+    _without("read_again", LOST, LOG_CUT, {"cut": 1, "produce": 1}, ways=BOTH),
+    _without("waits_for_range", DUPLICATE, _EITHER, {"answer": 1}),
+    _without("waits_for_definition", UNFIT, _EITHER, {"alter": 1}),
+    _without("waits_whole", LOST, _EITHER, {"optimize": 1, "vacuum": 1}),
+    _without("waits_good", LOST, _EITHER, {"optimize": 1}, **_BAD),
+    _without("quarantine_ahead", LOST, LOCKED, {"crash": 1}, of="as files", **_BAD_AS_FILES),
+    _without("quarantine_tagged", DUPLICATE, ONE, {"optimize": 1}, of="as files", **_BAD_AS_FILES),
+    # Where batches keep totals or first rows, or send their records.
+    _without("txn", WRONG_ROWS, TWO, effect=TOTALS),
+    _without("fresh_checkpoint contiguity", WRONG_ROWS, LOCKED, {"crash": 1}, effect=TOTALS),
+    _without("rows_unmoved", WRONG_ROWS, _TO_AND_FRO, {"restore": 2}, effect=TOTALS),
+    _without("rows_unmoved", WRONG_ROWS, _TO_AND_FRO, {"restore": 2}, effect=FIRST_ROWS),
+    _without("acknowledged", UNSENT, ONE, {"crash": 1}, effect=AT_LEAST_ONCE),
+    _without("sent_once", REPEATED, ONE, {"fail": 1}, effect=AT_LEAST_ONCE),
+    _without("acknowledged", UNSENT, ONE, {"crash": 1}, effect=AT_MOST_ONCE),
+    _without("sent_last", REPEATED, TWO, effect=AT_MOST_ONCE),
+    _without("exact_version", DUPLICATE, _EITHER_TWO, effect=AT_MOST_ONCE, records=1),
+    _without(
+        "files_txn",
+        DUPLICATE,
+        _EITHER_TWO,
+        effect=AT_MOST_ONCE,
+        records=1,
+        may_halt=RIVALS | BROKEN,
     ),
-    Removal(
-        ("projection_compared",),
-        UNEXPLAINED,
-        replace(
-            _files(trim=1, optimize=1, crash=1), may_halt=TRIMMED | {COMMIT_FAILED}, may_end=TRIMMED
-        ),
-    ),
-    Removal(
-        ("trouble_outlives_cleanup",),
-        LOST,
-        replace(
-            _undone(trim=1, optimize=1, restore=1),
-            may_halt=UNDONE | TRIMMED | {COMMIT_FAILED},
-            may_end=TRIMMED | BROKEN,
-            records=1,
-        ),
-    ),
-    Removal(
-        ("ledger_sequence", "fresh_checkpoint", "read_back"),
-        UNWRITTEN,
-        replace(_files(lose_checkpoint=1), drivers=1),
-    ),
+    _without("left_to_spark", UNFIT, _EITHER, {"alter": 1}, effect=AT_MOST_ONCE),
 )

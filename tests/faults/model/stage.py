@@ -132,9 +132,9 @@ class Stage:
         landed = begun and apply(begun, ("land", d), self.guards)
         if landed is None or landed.table.log == self.state.table.log:
             raise self.refused(f"{what}, which Delta should have skipped or refused")
-        told = (entry.sequence, entry.start, entry.until, entry.accepts)
+        in_log = (entry.sequence, entry.start, entry.until, entry.accepts)
         meant = (planned.sequence, planned.start, planned.until, planned.accepts)
-        self.claim("entry in the log", meant, told)
+        self.claim("entry in the log", meant, in_log)
         kind = planned.kind if planned.kind in ACCEPTING else BATCH
         self.claim("kind of entry in the log", kind, entry.kind)
         self.state = landed

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
     accepted with a RESUME or RESET, or of the DELETE with an ERASURE. ``base`` is the version that
     its driver had read; a trace does not tell it. ``wrote`` is what the commit does to the
     rows, where the effect tells that. ``made`` is of commits of files: the version of the table's
-    definition that they were written for; ``held`` is the range whose rows they hold, where it is
+    definition that they were written for; ``holds`` is the range whose rows they hold, where it is
     another one. A trace tells neither.
     """
 
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     cuts: int = 0
     wrote: tuple[Wrote, ...] = ()
     made: int = NOT_TOLD
-    held: tuple[int, int] | None = None
+    holds: tuple[int, int] | None = None
 
     @property
     def as_files(self) -> bool:

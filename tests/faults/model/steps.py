@@ -58,7 +58,7 @@ def start(
     if state.drivers[d].phase not in AT_REST or _locked(state, guards, d):
         return None
     if state.scratch and guards.fresh_checkpoint:
-        state = scratch.noted(state, d, None)
+        state = scratch.put_checkpoint(state, d, None)
     found = look(state.table, state.topic, guards, options, at)
     if found is None:
         return None
@@ -160,7 +160,7 @@ def plan(
     sequence = driver.sequence + 1
     if kind == BATCH and scratch.matters(guards):
         checkpoint = scratch.planned(state.scratch[d], start or 0, until or 0)
-        state = scratch.noted(state, d, checkpoint)
+        state = scratch.put_checkpoint(state, d, checkpoint)
         sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the discovery
     accepts, base = driver.accepts, driver.version
     # To accept a DELETE Kafka is not asked.
@@ -187,7 +187,7 @@ def see(state: State, guards: Guards, d: int) -> State | None:
     entry = entry._replace(epoch=epoch)
     if not guards.read_again:
         return put(state, d, driver._replace(planned=entry, look=SEEN))
-    entry = entry._replace(commit=None, read=0, cuts=0, made=NOT_TOLD, held=None)
+    entry = entry._replace(commit=None, read=0, cuts=0, made=NOT_TOLD, holds=None)
     again = driver._replace(phase=PLANNED, planned=entry, waiting=None, look=SEEN)
     return put(state, d, again)
 

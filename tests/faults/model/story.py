@@ -12,6 +12,8 @@ from tests.faults.model.conformance import check_trace
 from tests.faults.model.effects import ROWS, Effect
 
 Dicts = list[dict[str, Any]]
+Range = tuple[int, int, int]
+"""A partition, and from where until where it is read."""
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Story:
     """What tells the commit ids of another attempt from those of the first one."""
 
     def __post_init__(self) -> None:
+        self._before = self.sequence, self._position()
         self.did("CREATE TABLE")
 
     def check(self) -> list[str]:
@@ -49,7 +52,7 @@ class Story:
 
     def opened(self, process: str = "a", **changed: object) -> Story:
         facts: dict[str, object] = {
-            "version": len(self.log) - 1,
+            "version": self.version,
             "sequence": self.sequence,
             "standing": self.sequence,
             "position": self._position(),
@@ -57,24 +60,30 @@ class Story:
         }
         return self.said("open", process, **{**facts, **changed})
 
-    def planned(
-        self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a", **more: object
-    ) -> Story:
+    def planned(self, *ranges: Range, kind: str = "batch", by: str = "a", **more: object) -> Story:
         listed = [[TOPIC, *each] for each in ranges]
         return self.said("plan", by, kind=kind, sequence=self.sequence + 1, ranges=listed, **more)
 
-    def wrote(self, *ranges: tuple[int, int, int], by: str = "a", **more: object) -> Story:
+    def wrote(self, *ranges: Range, by: str = "a", **more: object) -> Story:
         """Write the planned ranges; the commit lands right away."""
         self.announced(*ranges, by=by)
         return self.landed(**more)
 
-    def announced(self, *ranges: tuple[int, int, int], by: str = "a") -> Story:
+    def announced(self, *ranges: Range, by: str = "a") -> Story:
+        """Write the planned ranges; nobody knows yet whether the commit lands."""
+        self._before = self.sequence, self._position()
         for partition, _, until in ranges:
             self.position[TOPIC][str(partition)] = until
         self.sequence += 1
         listed = [[TOPIC, *each] for each in ranges]
         facts = {"sequence": self.sequence, "ranges": listed, "position": self._position()}
         return self.said("write", by, commit=self.commit, **facts)
+
+    def not_landed(self) -> Story:
+        """What was announced did not land: the next attempt has its number, and another id."""
+        self.sequence, self.position = self._before
+        self.attempt += " again"
+        return self
 
     def landed(self, **more: object) -> Story:
         written = [each for each in self.lines if each["step"] == "write"][-1]
@@ -89,19 +98,37 @@ class Story:
         """All records of the batch that was written last were sent."""
         return self.said("send", by, commit=self.commit).said("sent", by, commit=self.commit)
 
+    def ended(self, outcome: str = "committed", fault: str | None = None, by: str = "a") -> Story:
+        """The write returned, or raised a fault, and was read back."""
+        self.said("returned", by, commit=self.commit, fault=fault)
+        facts = {"commit": self.commit, "outcome": outcome, "version": self.version}
+        return self.said("read_back", by, **facts)
+
     def settled(self, by: str = "a") -> Story:
         """The write returned, was read back and projected."""
-        self.said("returned", by, commit=self.commit, fault=None)
-        version = len(self.log) - 1
-        self.said("read_back", by, commit=self.commit, outcome="committed", version=version)
-        return self.projected_to(self.sequence, by)
+        return self.ended(by=by).projected_to(self.sequence, by)
+
+    def without(self, *steps: str) -> Story:
+        """The last line of each of these steps was never said."""
+        for step in steps:
+            del self.lines[self.last(step)]
+        return self
+
+    def last(self, step: str) -> int:
+        """The number of the last line of a step."""
+        return max(n for n, each in enumerate(self.lines) if each["step"] == step)
 
     def projected_to(self, sequence: int, by: str = "a") -> Story:
         self.projected = sequence
         return self.said("project", by, sequence=sequence)
 
-    def committed(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+    def committed(self, *ranges: Range, kind: str = "batch", by: str = "a") -> Story:
         return self.planned(*ranges, kind=kind, by=by).wrote(*ranges, by=by).settled(by)
+
+    @property
+    def version(self) -> int:
+        """The newest version of the log."""
+        return int(self.log[-1]["version"]) if self.log else -1
 
     @property
     def commit(self) -> str:
@@ -110,16 +137,14 @@ class Story:
 
     def _commit(self, operation: str) -> dict[str, Any]:
         empty: dict[str, Any] = {"parameters": {}, "txns": {}, "entry": None}
-        return {"version": len(self.log), "operation": operation, **empty}
+        return {"version": self.version + 1, "operation": operation, **empty}
 
     def _position(self) -> dict[str, dict[str, int]]:
         return {TOPIC: dict(self.position[TOPIC])}
 
 
-def refusal(story: Story, *words: str) -> str:
-    """The only refusal, which must hold these words."""
+def is_refused(story: Story, words: str) -> None:
+    """One line is refused, with these words; ``…`` stands for any others."""
     refusals = story.check()
     assert len(refusals) == 1, refusals
-    for word in words:
-        assert word in refusals[0], refusals
-    return refusals[0]
+    assert all(each in refusals[0] for each in words.split("…")), refusals

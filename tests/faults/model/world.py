@@ -200,8 +200,9 @@ def drop(state: State, guards: Guards) -> State | None:
     """The table is dropped and made anew at the same place, while nothing runs."""
     if _running(state):
         return None
-    kept = state.table
-    return state._replace(table=Table((Other(CREATE),), 0, kept.quarantine, kept.offsets))
+    before = state.table
+    table = Table((Other(CREATE),), 0, before.quarantine, before.offsets)
+    return state._replace(table=table)
 
 
 def lose_tail(state: State, guards: Guards, version: int) -> State | None:
@@ -212,15 +213,15 @@ def lose_tail(state: State, guards: Guards, version: int) -> State | None:
     return state._replace(table=table._replace(log=table.log[: version + 1]))
 
 
-def lose_offsets(state: State, guards: Guards, kept: int) -> State | None:
-    """The offsets table is lost, or put back from a backup: its first ``kept`` entries stay.
+def lose_offsets(state: State, guards: Guards, entries: int) -> State | None:
+    """The offsets table is lost, or put back from a backup: its first ``entries`` stay.
 
     Nothing runs meanwhile.
     """
     table = state.table
-    if _running(state) or not kept < len(table.offsets):
+    if _running(state) or not entries < len(table.offsets):
         return None
-    return state._replace(table=table._replace(offsets=table.offsets[:kept]))
+    return state._replace(table=table._replace(offsets=table.offsets[:entries]))
 
 
 def _running(state: State) -> bool:

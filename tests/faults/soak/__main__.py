@@ -12,9 +12,7 @@ of records than were fed, the feed ended early, or ``growth`` is above 1.05.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from rivermouth.local.broker import Broker
-from tests.faults.soak.feed import Feed
+from tests.faults.seeded import command
+from tests.faults.soak.feed import EVERY_S, Feed
 from tests.faults.soak.fleet import Fleet
 from tests.faults.soak.judging import differing, grown
-from tests.faults.soak.memory import Watch, growth, live_heap_mb
+from tests.faults.soak.memory import growth, live_heap_mb, sampled
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Event, Happening, schedule
+from tests.threads import repeating
 
 PATIENT = {"broker.session.timeout.ms": "30000"}
 
@@ -90,51 +90,43 @@ def judged(fleet: Fleet, fed: Mapping[str, int]) -> tuple[list[str], int]:
     return violations + differing(fed, read), sum(read.values())
 
 
-def main() -> int:
+def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Run a soak to its end."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--pipelines", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--picture", type=Path)
-    asked = parser.parse_args()
     whole_s = asked.minutes * 60
     events = schedule(asked.minutes, asked.pipelines, asked.seed)
-    folder = Path(tempfile.mkdtemp(prefix="rivermouth-soak-"))
-    print(f"seed {asked.seed}, {folder}", flush=True)
+    print(f"all of it is in {folder}", flush=True)
     with Broker(folder / "kafka", settings=PATIENT) as broker:
         fleet = Fleet(folder, broker, asked.pipelines)
         try:
-            with Watch(fleet.group) as watch, Feed(fleet, asked.seed) as feed:
+            feed = Feed(fleet, asked.seed)
+            with sampled(fleet.group) as samples, repeating(EVERY_S, feed.turn) as faults:
                 heap = soak(fleet, events, whole_s)
             violations, read = judged(fleet, feed.records)
         finally:
             if fleet.group():
                 fleet.kill()
-    rise = growth(watch.samples, whole_s)
-    violations += grown(rise)
-    if feed.fault is not None:
-        violations.append(f"the feed ended by itself: {feed.fault}")
-    for each in (*fleet.given_up, *violations):
-        print(f"VIOLATION {each}", flush=True)
+    rise = growth(samples, whole_s)
+    violations += [*fleet.given_up, *grown(rise)]
+    violations += [f"the feed ended by itself: {each!r}" for each in faults]
     if asked.picture:
-        asked.picture.write_text(picture(watch.samples, events, whole_s), encoding="utf-8")
+        asked.picture.write_text(picture(samples, events, whole_s), encoding="utf-8")
     facts = {
-        "seed": asked.seed,
         "pipelines": asked.pipelines,
         "minutes": asked.minutes,
         "records": feed.records.total(),
         "read_again": read,
         "events": Counter(each.what.value for each in events),
-        "mb_at_most": round(max(each.mb for each in watch.samples)),
+        "mb_at_most": round(max(each.mb for each in samples)),
         "growth": round(rise, 3),
         "live_heap_mb": [round(each) for each in heap],
         "given_up": len(fleet.given_up),
-        "violations": len(violations),
     }
-    print(json.dumps(facts))
-    return 1 if fleet.given_up or violations else 0
+    return facts, violations
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--minutes", type=float, default=60.0)
+    options.add_argument("--pipelines", type=int, default=40)
+    options.add_argument("--picture", type=Path)
+    sys.exit(command(campaign, options))

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
@@ -28,7 +26,7 @@ from tests.faults.soak.judging import (
 )
 from tests.lake import Lake, append_pipeline, upsert_pipeline
 from tests.processes import end_group
-from tests.waiting import wait_for
+from tests.waiting import add_partition, wait_for
 
 TRIGGER = "30s"
 HALTED = 5
@@ -42,7 +40,7 @@ class Fleet:
     """
 
     def __init__(self, folder: Path, broker: Broker, number: int) -> None:
-        self.lake = Lake(folder, broker.bootstrap_servers)
+        self.lake = Lake(folder, broker.bootstrap_servers, settings={"trigger": TRIGGER})
         self.broker = broker
         self.names = [f"p{each:02d}" for each in range(number)]
         self.partitions = dict.fromkeys(self.names, 2)
@@ -52,16 +50,12 @@ class Fleet:
         self._driver: subprocess.Popen[bytes] | None = None
         for each in self.names:
             self.lake.topic(each, 2)
-        self._configure()
-
-    def _configure(self) -> None:
-        pipelines = {
-            each: upsert_pipeline(each) if number % 4 == 3 else append_pipeline(each)
-            for number, each in enumerate(self.names)
-        }
-        self.lake.configure(**pipelines)
-        text = json.loads(self.lake.file.read_text("utf-8"))
-        self.lake.file.write_text(json.dumps({**text, "trigger": TRIGGER}), encoding="utf-8")
+        self.lake.configure(
+            **{
+                each: upsert_pipeline(each) if self.upserts(each) else append_pipeline(each)
+                for each in self.names
+            }
+        )
 
     def upserts(self, name: str) -> bool:
         return self.names.index(name) % 4 == 3
@@ -111,11 +105,7 @@ class Fleet:
 
     def add_partition(self, name: str) -> None:
         """Add one, and wait until Kafka tells producers of it."""
-        wanted = self.partitions[name] + 1
-        admin = AdminClient({"bootstrap.servers": self.lake.servers})
-        admin.create_partitions([NewPartitions(name, wanted)])[name].result(60)
-        wait_for(lambda: len(admin.list_topics(name, 60).topics[name].partitions) == wanted)
-        self.partitions[name] = wanted
+        self.partitions[name] = add_partition(self.lake.servers, name)
 
     def restore(self, name: str) -> None:
         """Roll back two entries of a table, wait until the run halts, and do what it asks for."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import statistics
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rivermouth.local.java import find_java
 from tests.processes import listed
+from tests.threads import repeating
 
 EVERY_S = 5.0
 
@@ -29,29 +30,17 @@ class Sample:
         return self.python_mb + self.jvm_mb
 
 
-class Watch:
-    """Samples the processes of a group until the block ends."""
+@contextmanager
+def sampled(group: Callable[[], int]) -> Iterator[list[Sample]]:
+    """The memory of the processes of a group, until the block ends."""
+    samples, began = list[Sample](), time.monotonic()
 
-    def __init__(self, group: Callable[[], int]) -> None:
-        self.samples: list[Sample] = []
-        self._group = group
-        self._began = time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample)
+    def sample() -> None:
+        found = resident_mb(group())
+        samples.append(Sample(time.monotonic() - began, found["python"], found["java"]))
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._over.wait(EVERY_S):
-            found = resident_mb(self._group())
-            at = time.monotonic() - self._began
-            self.samples.append(Sample(at, found.get("python", 0.0), found.get("java", 0.0)))
+    with repeating(EVERY_S, sample):
+        yield samples
 
 
 def resident_mb(group: int) -> dict[str, float]:
