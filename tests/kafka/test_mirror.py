@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -22,11 +20,11 @@ from rivermouth.run.tables import status_table as render
 from rivermouth.verify import verify
 from tests.doubles import MemoryGroups
 from tests.lake import Lake, append_pipeline, bid
+from tests.pages import page, snippets
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 TOPIC = "monitored-suite"
 T = TypeVar("T")
 ONE, TWO = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -154,7 +152,7 @@ def test_a_run_mirrors_its_position_and_goes_on_where_the_group_refuses(
 
 def said_in_the_page(start: str) -> str:
     """The message in docs/reading.md that begins so, in one line."""
-    messages = re.findall(r"^```text\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    messages = snippets(page("reading"), "text")
     [found] = [" ".join(each.split()) for each in messages if each.startswith(start)]
     return found
 

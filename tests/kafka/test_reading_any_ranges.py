@@ -16,7 +16,7 @@ import rivermouth
 from rivermouth import OffsetRange, TopicPartition
 from rivermouth.config import Config
 from rivermouth.replay.readable import ReadableRange
-from tests.kafka.test_reading import add_partitions
+from tests.kafka.topics import add_partitions
 from tests.lake import Lake, append_pipeline, bid
 from tests.waiting import wait_for_markers
 
@@ -157,7 +157,7 @@ def test_any_ranges_give_exactly_their_rows_also_after_partitions_were_added(
     for each in asked:
         each.check()
     check_counts(config, filled, asked[-1].ranges)
-    add_partitions(lake, topic, 4)
+    add_partitions(lake.servers, topic, 4)
     filled.partitions = 4
     filled.fill(4)
     later = [ask(rivermouth_spark, config, filled) for _ in range(count // 2)]

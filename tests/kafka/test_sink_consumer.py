@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer
 from tests.kafka import sink_consumer
 from tests.kafka.sink_consumer import open_consumer, open_database, store
 from tests.lake import Lake
+from tests.pages import page
 from tests.processes import ROOT
 from tests.waiting import wait_for
 
@@ -78,6 +79,5 @@ def test_each_record_is_stored_once_though_it_comes_again_and_the_consumer_dies(
 
 
 def test_the_page_on_sinks_shows_the_consumer() -> None:
-    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
     code = (ROOT / "tests" / "kafka" / "sink_consumer.py").read_text(encoding="utf-8")
-    assert f"```python\n{code}```" in page
+    assert f"```python\n{code}```" in page("sinks")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.outcomes import refusal, went_well
 from tests.kafka.test_sinks import proved, read_back, sending
 from tests.lake import Lake, bid, continuous, retrying
 from tests.waiting import wait_for
@@ -43,8 +44,7 @@ def test_a_record_above_the_request_size_is_told_with_topic_ranges_and_remedy(
 
     heard = lake.run(rivermouth_spark, "p")
 
-    error = heard.ends[0].error
-    assert error is not None
+    error = refusal(heard)
     assert error.code == "RM507", error
     assert error.what == "request-out did not take all records of request-in-0[0,2)"
     assert "max.request.size" in error.found, error
@@ -52,7 +52,7 @@ def test_a_record_above_the_request_size_is_told_with_topic_ranges_and_remedy(
     assert [each.applied for each in heard.commits] == [0]  # that of the opening
 
     configure(lake, pipeline, max_request_size="50000")
-    assert lake.run(rivermouth_spark, "p").ends[0].error is None
+    went_well(lake.run(rivermouth_spark, "p"))
     assert proved(lake)["complete"]
 
 

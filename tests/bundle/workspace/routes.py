@@ -16,7 +16,6 @@ from tests.bundle.workspace.queries import Alerts, Warehouses
 from tests.bundle.workspace.runs import Runs
 from tests.bundle.workspace.secrets import Secrets
 from tests.bundle.workspace.server import Route
-from tests.bundle.workspace.volume_files import VolumeFiles
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Rooms:
     permissions: Permissions
     runs: Runs
     secrets: Secrets
-    volume_files: VolumeFiles
     warehouses: Warehouses
     clusters: Clusters = field(default_factory=Clusters)
 
@@ -38,7 +36,7 @@ class Rooms:
 def routes(rooms: Rooms) -> tuple[Route, ...]:
     return (
         *_of_itself(rooms.identity, rooms.permissions),
-        *_of_files(rooms.files, rooms.volume_files),
+        *_of_files(rooms.files),
         *_of_jobs(rooms.jobs, rooms.runs),
         *_of_the_catalog(rooms.catalog, Effective(rooms.catalog)),
         *_of_secrets(rooms.secrets),
@@ -53,7 +51,6 @@ def _of_itself(identity: Identity, permissions: Permissions) -> tuple[Route, ...
         Route("GET", "/.well-known/databricks-config", identity.config),
         Route("GET", "/api/2.0/preview/scim/v2/Me", identity.me),
         Route("GET", "/api/2.0/preview/scim/v2/ServicePrincipals", identity.service_principals),
-        Route("GET", "/api/2.0/notification-destinations", identity.destinations),
         Route("GET", "/api/2.0/permissions/{}/{}", permissions.get),
         Route("PUT", "/api/2.0/permissions/{}/{}", permissions.set),
         Route("GET", "/api/2.0/permissions/sql/warehouses/{}", permissions.get_warehouse),
@@ -61,24 +58,15 @@ def _of_itself(identity: Identity, permissions: Permissions) -> tuple[Route, ...
     )
 
 
-def _of_files(files: WorkspaceFiles, volumes: VolumeFiles) -> tuple[Route, ...]:
+def _of_files(files: WorkspaceFiles) -> tuple[Route, ...]:
     return (
         Route("GET", "/api/2.0/workspace/get-status", files.get_status),
         Route("GET", "/api/2.0/workspace/list", files.list),
         Route("GET", "/api/2.0/workspace/export", files.export),
-        Route("POST", "/api/2.0/workspace/import", files.import_base64),
         Route("POST", "/api/2.0/workspace/mkdirs", files.mkdirs),
         Route("POST", "/api/2.0/workspace/delete", files.delete),
         Route("POST", "/api/2.0/workspace-files/import-file/{...}", files.import_file),
         Route("GET", "/api/2.0/workspace-files/{...}", files.read_file),
-        Route("PUT", "/api/2.0/fs/files/{...}", volumes.upload),
-        Route("GET", "/api/2.0/fs/files/{...}", volumes.download),
-        Route("HEAD", "/api/2.0/fs/files/{...}", volumes.describe),
-        Route("DELETE", "/api/2.0/fs/files/{...}", volumes.delete_file),
-        Route("PUT", "/api/2.0/fs/directories/{...}", volumes.make_folder),
-        Route("GET", "/api/2.0/fs/directories/{...}", volumes.list),
-        Route("HEAD", "/api/2.0/fs/directories/{...}", volumes.describe_folder),
-        Route("DELETE", "/api/2.0/fs/directories/{...}", volumes.delete_folder),
     )
 
 
