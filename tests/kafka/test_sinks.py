@@ -186,25 +186,6 @@ def test_a_function_that_fails_is_named_and_nothing_is_committed(
 
 
 @pytest.mark.thorough
-def test_what_kafka_refuses_is_told_and_nothing_is_lost(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("large-in", 1)
-    # A record above the batch size of the producer is a batch alone: Kafka names it at once.
-    lake.topic("large-out", 1, max_message_bytes="20000")
-    lake.configure(p=retrying(sending("large-in", "large-out"), 1))
-    lake.produce("large-in", [(b"k", bid(1), 0), (b"k" * 30_000, bid(2), 0)])
-
-    error = refusal(lake.run(rivermouth_spark, "p"))
-
-    assert error.code == "RM507", error
-    assert "larger than the max message size" in error.found, error
-    assert error.what == "large-out did not take all records of large-in-0[0,2)"
-    lake.configure(p=sending("large-in", "large-missing"))
-    assert refusal(lake.run(rivermouth_spark, "p")).code == "RM302"
-
-
-@pytest.mark.thorough
 def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import Bounds, Kind, PipelineProof
 from tests.kafka.topics import in_transaction
-from tests.kafka.verify_world import Bad, Batch, Row, World, again
+from tests.kafka.verify_world import Bad, Batch, Row, World, again, value
 from tests.waiting import delete_topic
 
 pytestmark = pytest.mark.kafka
@@ -27,10 +27,6 @@ PARTS = ["all", "since the first entry"]
 """Since an entry that covers no record, a proof finds the same as one of everything."""
 GARBAGE = b"{not json"
 APPEND, UPSERT = "verify-append", "verify-upsert"
-
-
-def value(id_: int, n: int | None) -> bytes:
-    return (b'{"id":%d,"n":null}' % id_) if n is None else (b'{"id":%d,"n":%d}' % (id_, n))
 
 
 @pytest.fixture(scope="module")

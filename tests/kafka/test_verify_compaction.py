@@ -11,7 +11,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import Kind
 from tests.kafka.topics import CLEANS_AT_ONCE, COMPACT, wait_for_compaction
-from tests.kafka.verify_world import Batch, World
+from tests.kafka.verify_world import Batch, World, value
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -21,10 +21,6 @@ def servers() -> Iterator[str]:
     """A broker of its own whose log cleaner does not wait."""
     with Broker(settings=CLEANS_AT_ONCE) as broker:
         yield broker.bootstrap_servers
-
-
-def value(id_: int, n: int) -> bytes:
-    return b'{"id":%d,"n":%d}' % (id_, n)
 
 
 def compacted(world: World) -> None:

@@ -16,16 +16,12 @@ from rivermouth.testing import create_topic
 from rivermouth.verify import Kind, PipelineProof, Since, beside_offsets, standings, verify
 from rivermouth.verify.kafka.client import KafkaSource
 from rivermouth.verify.ledger.entry import Partition
-from tests.kafka.verify_world import Batch, Row, World
+from tests.kafka.verify_world import Batch, Row, World, value
 
 pytestmark = pytest.mark.kafka
 
 names = (f"since-{number}" for number in itertools.count())
 LAST = Since()
-
-
-def value(id_: int, n: int) -> bytes:
-    return b'{"id":%d,"n":%d}' % (id_, n)
 
 
 def rows(first: int, until: int) -> list[Row]:

@@ -270,3 +270,8 @@ class World:
 def again(batch: Batch, **changes: Any) -> Batch:
     """A copy of a batch under a commit id of its own."""
     return replace(batch, commit=str(uuid.uuid4()), **changes)
+
+
+def value(id_: int, n: int | None) -> bytes:
+    """A good record."""
+    return (b'{"id":%d,"n":null}' % id_) if n is None else (b'{"id":%d,"n":%d}' % (id_, n))

@@ -49,12 +49,6 @@ class Catalog:
     def get_volume(self, request: Request, full: str) -> Resource:
         return self._get(self.volumes, full)
 
-    def update_schema(self, request: Request, full: str) -> Resource:
-        return self._update(self.schemas, full, request.json())
-
-    def update_volume(self, request: Request, full: str) -> Resource:
-        return self._update(self.volumes, full, request.json())
-
     def delete_schema(self, request: Request, full: str) -> None:
         """A schema that holds something goes only by force, and with all that it holds."""
         self._get(self.schemas, full)
@@ -101,10 +95,6 @@ class Catalog:
     def _get(self, shelf: Shelf, full: str) -> Resource:
         if full not in shelf:
             raise _absent(shelf.kind, full)
-        return shelf.get(full)
-
-    def _update(self, shelf: Shelf, full: str, changes: Resource) -> Resource:
-        shelf.put(full, {**self._get(shelf, full), **changes})
         return shelf.get(full)
 
     def _delete(self, shelf: Shelf, kind: str, full: str) -> None:

@@ -89,13 +89,6 @@ class WorkspaceFiles:
             raise missing(f"Path ({path})")
         return self._described(path)
 
-    def list(self, request: Request) -> Resource:
-        path = _path(request.query.get("path"))
-        if path not in self.tree.nodes:
-            raise missing(f"Path ({path})")
-        children = [each for each in self.tree.below(path) if dirname(each) == path]
-        return {"objects": [self._described(each) for each in children]}
-
     def mkdirs(self, request: Request) -> None:
         self.tree.make_folder(_path(request.json().get("path")))
 

@@ -53,15 +53,12 @@ def _of_itself(identity: Identity, permissions: Permissions) -> tuple[Route, ...
         Route("GET", "/api/2.0/preview/scim/v2/ServicePrincipals", identity.service_principals),
         Route("GET", "/api/2.0/permissions/{}/{}", permissions.get),
         Route("PUT", "/api/2.0/permissions/{}/{}", permissions.set),
-        Route("GET", "/api/2.0/permissions/sql/warehouses/{}", permissions.get_warehouse),
-        Route("PUT", "/api/2.0/permissions/sql/warehouses/{}", permissions.set_warehouse),
     )
 
 
 def _of_files(files: WorkspaceFiles) -> tuple[Route, ...]:
     return (
         Route("GET", "/api/2.0/workspace/get-status", files.get_status),
-        Route("GET", "/api/2.0/workspace/list", files.list),
         Route("GET", "/api/2.0/workspace/export", files.export),
         Route("POST", "/api/2.0/workspace/mkdirs", files.mkdirs),
         Route("POST", "/api/2.0/workspace/delete", files.delete),
@@ -74,9 +71,6 @@ def _of_jobs(jobs: Jobs, runs: Runs) -> tuple[Route, ...]:
     return (
         Route("POST", "/api/2.2/jobs/create", jobs.create),
         Route("GET", "/api/2.2/jobs/get", jobs.get),
-        Route("GET", "/api/2.2/jobs/list", jobs.list_jobs),
-        Route("POST", "/api/2.2/jobs/reset", jobs.reset),
-        Route("POST", "/api/2.2/jobs/update", jobs.update),
         Route("POST", "/api/2.2/jobs/delete", jobs.delete),
         Route("POST", "/api/2.2/jobs/run-now", runs.run_now),
         Route("GET", "/api/2.2/jobs/runs/get", runs.get),
@@ -92,11 +86,9 @@ def _of_the_catalog(catalog: Catalog, effective: Effective) -> tuple[Route, ...]
         Route("GET", "/api/2.1/unity-catalog/catalogs/{}", catalog.get_catalog),
         Route("POST", "/api/2.1/unity-catalog/schemas", catalog.create_schema),
         Route("GET", "/api/2.1/unity-catalog/schemas/{}", catalog.get_schema),
-        Route("PATCH", "/api/2.1/unity-catalog/schemas/{}", catalog.update_schema),
         Route("DELETE", "/api/2.1/unity-catalog/schemas/{}", catalog.delete_schema),
         Route("POST", "/api/2.1/unity-catalog/volumes", catalog.create_volume),
         Route("GET", "/api/2.1/unity-catalog/volumes/{}", catalog.get_volume),
-        Route("PATCH", "/api/2.1/unity-catalog/volumes/{}", catalog.update_volume),
         Route("DELETE", "/api/2.1/unity-catalog/volumes/{}", catalog.delete_volume),
         Route("GET", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.get_grants),
         Route("PATCH", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.change_grants),
@@ -111,7 +103,6 @@ def _of_secrets(secrets: Secrets) -> tuple[Route, ...]:
         Route("POST", "/api/2.0/secrets/scopes/delete", secrets.delete_scope),
         Route("GET", "/api/2.0/secrets/acls/list", secrets.list_acls),
         Route("POST", "/api/2.0/secrets/acls/put", secrets.put_acl),
-        Route("POST", "/api/2.0/secrets/acls/delete", secrets.delete_acl),
         Route("POST", "/api/2.0/secrets/put", secrets.put_secret),
         Route("GET", "/api/2.0/secrets/get", secrets.get_secret),
         Route("GET", "/api/2.0/secrets/list", secrets.list_secrets),
@@ -126,13 +117,10 @@ def _of_queries(
         Route("GET", "/api/2.0/sql/warehouses/{}", warehouses.get),
         Route("POST", "/api/2.0/lakeview/dashboards", dashboards.create),
         Route("GET", "/api/2.0/lakeview/dashboards/{}", dashboards.get),
-        Route("PATCH", "/api/2.0/lakeview/dashboards/{}", dashboards.update),
         Route("DELETE", "/api/2.0/lakeview/dashboards/{}", dashboards.trash),
         Route("POST", "/api/2.0/lakeview/dashboards/{}/published", dashboards.publish),
         Route("GET", "/api/2.0/lakeview/dashboards/{}/published", dashboards.get_published),
-        Route("DELETE", "/api/2.0/lakeview/dashboards/{}/published", dashboards.unpublish),
         Route("POST", "/api/2.0/alerts", alerts.create),
         Route("GET", "/api/2.0/alerts/{}", alerts.get),
-        Route("PATCH", "/api/2.0/alerts/{}", alerts.update),
         Route("DELETE", "/api/2.0/alerts/{}", alerts.trash),
     )

@@ -26,14 +26,13 @@ class Workspace:
 
     def __init__(self, executor: Executor = refuses) -> None:
         self.tree = Tree()
-        alerts, dashboards, jobs, warehouses = Alerts(), Dashboards(self.tree), Jobs(), Warehouses()
+        alerts, dashboards, jobs = Alerts(), Dashboards(self.tree), Jobs()
         catalog = Catalog()
         permitted: dict[str, Callable[[], Iterable[str]]] = {
             "alertsv2": lambda: alerts.shelf,
             "dashboards": lambda: dashboards.drafts,
             "directories": lambda: map(str, self.tree.ids.values()),
             "jobs": lambda: jobs.shelf,
-            "sql/warehouses": lambda: warehouses.shelf,
         }
         means = Means(
             executor=executor,
@@ -52,7 +51,7 @@ class Workspace:
             permissions=Permissions(permitted),
             runs=Runs(jobs, means),
             secrets=Secrets(),
-            warehouses=warehouses,
+            warehouses=Warehouses(),
         )
         self.server = Server(routes(self.rooms))
 
