@@ -210,8 +210,8 @@ def test_all_alerts_look_at_the_same_moment_so_that_the_warehouse_can_stop() -> 
 
 @every_resource
 def test_what_holds_state_is_not_destroyed_by_the_way(resource: ResourceFile) -> None:
-    kept = resource.body.get("lifecycle") == {"prevent_destroy": "${var.keep}"}
-    assert kept is (resource.kind in HOLDS_STATE)
+    protected = resource.body.get("lifecycle") == {"prevent_destroy": "${var.keep}"}
+    assert protected is (resource.kind in HOLDS_STATE)
 
 
 @every_resource

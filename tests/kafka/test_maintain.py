@@ -252,8 +252,8 @@ def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
 @contextmanager
 def locked_by_another_process(file: Path) -> Iterator[None]:
     """This process is another one than Spark's JVM, which locks on behalf of a run."""
-    with file.open("rb+") as held:
-        fcntl.lockf(held, fcntl.LOCK_EX)
+    with file.open("rb+") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX)
         yield
 
 
@@ -355,7 +355,7 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     dead = "SELECT * EXCEPT (commit, sequence), 'dead' AS commit, 2L AS sequence"
     rows = rivermouth_spark.sql(f"{dead} FROM named.a_quarantine LIMIT 1")
     rows.write.format("delta").mode("append").saveAsTable("named.a_quarantine")
-    held = rivermouth_spark.table("named.a_quarantine").count()
+    before = rivermouth_spark.table("named.a_quarantine").count()
 
     [report] = maintained(lake, rivermouth_spark, "p")
 
@@ -364,7 +364,7 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     assert found["named.a_quarantine"][2] == 1
     assert found["named.a"][0] > 1
     assert found["named.offsets"][0] > 1
-    assert rivermouth_spark.table("named.a_quarantine").count() == held - 1
+    assert rivermouth_spark.table("named.a_quarantine").count() == before - 1
     rivermouth_spark.sql("DROP SCHEMA named CASCADE")
 
 

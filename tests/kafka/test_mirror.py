@@ -128,7 +128,7 @@ def test_a_run_mirrors_its_position_and_goes_on_where_the_group_refuses(
     heard = went_well(lake.run(rivermouth_spark, "orders"))
 
     assert heard.mirrors == []
-    assert held(lake) == heard.commits[-1].position.offsets
+    assert in_the_group(lake) == heard.commits[-1].position.offsets
     assert mirror_in(lake) == {"group": "lake-orders", "behind": 0, "reason": None}
 
     lake.produce("monitored", [(None, bid(n), 0) for n in range(5)])
@@ -164,7 +164,7 @@ def mirror_in(lake: Lake) -> Mapping[str, Any]:
     return mirror
 
 
-def held(lake: Lake) -> Mapping[TopicPartition, int | None]:
+def in_the_group(lake: Lake) -> Mapping[TopicPartition, int | None]:
     partitions = [TopicPartition("monitored", each) for each in (0, 1)]
     with closing(ConfiguredGroups(load(lake.file), unresolved)) as groups:
         return groups.read("lake-orders", partitions)

@@ -118,8 +118,8 @@ class Asked:
     def check(self) -> None:
         """Evaluate it: exactly these rows, and none of them twice."""
         if self.decoded:
-            told = self.frame.select("_kafka.partition", "_kafka.offset", "row.auction").collect()
-            found = [(each["partition"], each["offset"], each["auction"]) for each in told]
+            rows = self.frame.select("_kafka.partition", "_kafka.offset", "row.auction").collect()
+            found = [(each["partition"], each["offset"], each["auction"]) for each in rows]
         else:
             raw = self.frame.select("partition", "offset", "value").collect()
             found = [(p, offset, json.loads(bytes(value))["auction"]) for p, offset, value in raw]
@@ -137,10 +137,10 @@ def ask(spark: SparkSession, config: Config, filled: Filled) -> Asked:
 
 def check_counts(config: Config, filled: Filled, ranges: list[OffsetRange]) -> None:
     """What is told of ranges without Spark: how many records, the first and the last one."""
-    for told, each in zip(rivermouth.readable(config, ranges), ranges, strict=True):
+    for readable, each in zip(rivermouth.readable(config, ranges), ranges, strict=True):
         rows = filled.within(each)
         first, last = (rows[0][1], rows[-1][1]) if rows else (None, None)
-        assert told == ReadableRange(each, len(rows), first, last)
+        assert readable == ReadableRange(each, len(rows), first, last)
 
 
 @pytest.mark.thorough

@@ -64,9 +64,9 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     assert proved.records == 6
     bad = query(config, f"SELECT count(*) AS n FROM {table}_quarantine").as_dicts()
     assert bad == [{"n": 2}]
-    held = str(lake.path(f"{table}_quarantine"))
-    rows = rivermouth_spark.read.format("delta").load(held).where("sequence = 2")
-    rows.withColumn("commit", F.lit("dead")).write.format("delta").mode("append").save(held)
+    quarantine = str(lake.path(f"{table}_quarantine"))
+    rows = rivermouth_spark.read.format("delta").load(quarantine).where("sequence = 2")
+    rows.withColumn("commit", F.lit("dead")).write.format("delta").mode("append").save(quarantine)
     upkeep = Maintenance(config, rivermouth_spark, lake.scratch, clock=lambda: 4e9)
     [report] = upkeep.pipelines(["second"])
     assert report.error is None

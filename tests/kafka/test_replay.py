@@ -234,7 +234,7 @@ def test_the_command_shows_asks_and_answers(lake: Lake, rivermouth_spark: SparkS
     assert code == 0, err
     assert "silver.replay_said: 1 to insert, 0 to update, 0 to delete" in err
     assert "Write this?" in err
-    told = json.loads(out)
-    assert (told["written"], told["records"], told["sequence"]) == (True, 9, 5)
-    assert told["rows"] == {"inserted": 1, "updated": 0, "deleted": 0}
+    answered = json.loads(out)
+    assert (answered["written"], answered["records"], answered["sequence"]) == (True, 9, 5)
+    assert answered["rows"] == {"inserted": 1, "updated": 0, "deleted": 0}
     assert problems(lake) == []

@@ -73,8 +73,8 @@ def test_bad_records_go_to_quarantine_raw_and_the_rest_to_the_table(
 
     assert (heard.ends[0].applied, heard.ends[0].quarantined) == (2, 6)
     assert offsets_of(lake, "bronze.bad") == [(0, 0), (0, 6)]
-    held = sorted(lake.rows("bronze.bad_quarantine"), key=lambda row: int(row["offset"]))
-    assert [(row["offset"], row["code"], row["key"], row["value"]) for row in held] == [
+    bad = sorted(lake.rows("bronze.bad_quarantine"), key=lambda row: int(row["offset"]))
+    assert [(row["offset"], row["code"], row["key"], row["value"]) for row in bad] == [
         (1, "RM603", b"k1", b"{oops"),
         (2, "RM601", b"k2", None),
         (3, "RM602", b"k3", b""),
@@ -82,8 +82,8 @@ def test_bad_records_go_to_quarantine_raw_and_the_rest_to_the_table(
         (5, "RM603", b"k5", b"[1]"),
         (7, "RM603", b"k7", b"null"),
     ]
-    [standing] = {row["commit"] for row in held}
-    assert standing in {row["commit"] for row in lake.rows("rivermouth.offsets")}
+    [commit] = {row["commit"] for row in bad}
+    assert commit in {row["commit"] for row in lake.rows("rivermouth.offsets")}
 
 
 def test_a_batch_without_a_single_good_record_still_advances_the_ledger(

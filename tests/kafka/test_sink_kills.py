@@ -233,8 +233,10 @@ def finish(killed: KilledLake) -> None:
     if PROMISE.get(killed.kind) == MOST:
         assert max(ids.values()) == 1
         assert len(ids) == killed.produced - killed.lost
-        told = proof["not_checked"].get("records_not_in_the_sink", 0)
-        assert told == (0 if killed.calls else killed.lost)  # nobody can read what a function has
+        missing = proof["not_checked"].get("records_not_in_the_sink", 0)
+        assert missing == (
+            0 if killed.calls else killed.lost
+        )  # nobody can read what a function has
         return
     assert len(ids) == killed.produced
     repeated = ids.total() - len(ids)

@@ -249,16 +249,16 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits_after, rounds = FolderLog.commits_after, list[int]()
-    held = list[DataFrame]()
+    cached = list[DataFrame]()
 
     @contextmanager
     def noted(*given: Any) -> Iterator[DataFrame]:
         with persisted(*given) as rows:
-            held.append(rows)
+            cached.append(rows)
             try:
                 yield rows
             finally:
-                held.remove(rows)
+                cached.remove(rows)
 
     monkeypatch.setattr(send, "persisted", noted)
 
@@ -277,7 +277,7 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
     assert (error.code, error.expected) == ("RM508", "all of unread-in-0[10,15)")
     assert "may stand" in error.what
     assert "RM501" in error.found
-    assert held == [], "no batch is left in the cache"
+    assert cached == [], "no batch is left in the cache"
     went_well(lake.run(rivermouth_spark, "p"))
     assert len(read_back(lake.servers, "unread-out")) == 15
 

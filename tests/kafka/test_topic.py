@@ -97,11 +97,11 @@ def test_a_topic_is_told_with_its_offsets_its_readers_and_what_retention_takes_n
         "held_back": 2,
         "lag": {"behind": 7, "new": 9},
     }
-    kept = {"leader": found["partitions"][0]["leader"]}
-    kept |= {"replicas": [kept["leader"]], "in_sync": [kept["leader"]]}
+    replicas = {"leader": found["partitions"][0]["leader"]}
+    replicas |= {each: [replicas["leader"]] for each in ("replicas", "in_sync")}
     assert found["partitions"] == [
-        {"partition": 0, **kept, "earliest": 0, "last_stable": 5, "latest": 7, "at": 3},
-        {"partition": 1, **kept, "earliest": 0, "last_stable": 4, "latest": 4, "at": None},
+        {"partition": 0, **replicas, "earliest": 0, "last_stable": 5, "latest": 7, "at": 3},
+        {"partition": 1, **replicas, "earliest": 0, "last_stable": 4, "latest": 4, "at": None},
     ]
     behind, new = found["pipelines"]
     assert (behind["reason"], behind["lag"], behind["seconds_left"]) == (None, 7, 6 * 86_400)

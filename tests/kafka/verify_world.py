@@ -23,7 +23,7 @@ from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, Since, beside_offsets, verify
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from rivermouth.verify.proved import Place, Proved
-from tests.faults.checker.at_length import as_written
+from tests.faults.checker.at_length import as_written, at_length
 from tests.kafka.topics import delete_before
 from tests.waiting import wait_for_markers
 
@@ -126,7 +126,7 @@ class World:
         log = self.table / "_delta_log" / f"{0:020d}.json"
         actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
         [info] = [each["commitInfo"] for each in actions if "commitInfo" in each]
-        entry = json.loads(info["userMetadata"])
+        entry = at_length(json.loads(info["userMetadata"]))
         place = Place(entry["sequence"], entry["commit"], 0)
         return Proved("p", "t.p", 1, place, entry["position"], 0, place.sequence, 0)
 
