@@ -228,10 +228,16 @@ class Lake:
                 environ |= stack.enter_context(gateway(spark))
             yield stack.enter_context(started(command, environ))
 
-    def command(self, *words: str, spark: SparkSession | None = None, answer: str = "") -> Done:
+    def command(
+        self,
+        *words: str,
+        spark: SparkSession | None = None,
+        answer: str = "",
+        file: Path | None = None,
+    ) -> Done:
         """``rivermouth WORD FILE WORDS…`` in this process, see ``tests.commands``."""
         name, *rest = words
-        arguments = (*name.split(), str(self.file), *rest)
+        arguments = (*name.split(), str(file or self.file), *rest)
         return command(*arguments, spark=spark, environ=scratch_in(self.scratch), answer=answer)
 
     def path(self, table: str) -> Path:

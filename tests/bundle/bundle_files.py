@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,10 @@ def resource_files() -> list[ResourceFile]:
 
 def jobs() -> list[ResourceFile]:
     return [each for each in resource_files() if each.kind == "jobs"]
+
+
+KINDS = Counter(each.kind.replace("secret_scopes", "scopes") for each in resource_files())
+"""How many of each kind there are, in the words of the workspace."""
 
 
 def texts(value: object) -> Iterator[str]:

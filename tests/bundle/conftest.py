@@ -1,8 +1,7 @@
-"""The CLI, built once; for each test a project of its own and an empty workspace."""
+"""The CLI, built once; for each test a clone of the project and an empty workspace."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.bundle.cli import Cli, alone
-from tests.bundle.executors import runs_the_wheel
-from tests.bundle.workspace.executor import Executor
+from tests.bundle.clone import copied
+from tests.bundle.workspace.executor import Executor, refuses
 from tests.bundle.workspace.workspace import Workspace
 
 BUILD = Path(__file__).parents[2] / "tools" / "databricks_cli" / "build.py"
-PROJECT = Path(__file__).parent / "project"
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +29,7 @@ def databricks() -> Path:
 @pytest.fixture
 def executor() -> Executor:
     """What runs the tasks; a test that wants another is parametrised over ``executor``."""
-    return runs_the_wheel
+    return refuses
 
 
 @pytest.fixture
@@ -44,7 +42,9 @@ def workspace(executor: Executor) -> Iterator[Workspace]:
 
 @pytest.fixture
 def cli(databricks: Path, workspace: Workspace, tmp_path: Path) -> Cli:
-    """The CLI in a copy of the project, against the test's workspace."""
-    project = tmp_path / "project"
-    shutil.copytree(PROJECT, project)
-    return Cli(databricks, project, alone(workspace.url, tmp_path / "home"))
+    """The CLI in a clone of the project, against the test's workspace."""
+    environ = {
+        **alone(workspace.url, tmp_path / "home"),
+        "BUNDLE_VAR_bootstrap_servers": "broker:9092",
+    }
+    return Cli(databricks, copied(tmp_path / "clone"), environ)

@@ -17,14 +17,14 @@ from pyspark.sql import SparkSession
 
 def session_noted_in(log: str) -> SparkSession:
     """A session whose JVM writes to ``log`` what it would write to standard error."""
-    kept = os.dup(2)
+    errors = os.dup(2)
     with Path(log).open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
         return SparkSession.builder.getOrCreate()
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(errors, 2)
+        os.close(errors)
 
 
 def main() -> None:

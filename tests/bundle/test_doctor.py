@@ -162,10 +162,10 @@ def test_a_pipeline_that_sends_is_told_where_it_can_run(
 
     checks = world.checks(cluster="chosen" if mode else "")
 
-    [told] = [each for each in checks if each.name == "pipeline alerts"]
-    assert told.ok is ok, told
-    assert found in told.found
-    assert told.ok or told.fix
+    [check] = [each for each in checks if each.name == "pipeline alerts"]
+    assert check.ok is ok, check
+    assert found in check.found
+    assert check.ok or check.fix
 
 
 Spoil = Callable[[World], object]

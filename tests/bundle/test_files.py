@@ -192,20 +192,14 @@ def test_a_continuous_job_tells_of_a_backlog_and_retries_as_such_jobs_do() -> No
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_at_most_one_of_the_two_ingests_runs_by_itself(target: str) -> None:
+def test_at_most_one_ingest_runs_by_itself_and_only_prod_wakes_a_warehouse(target: str) -> None:
     root = root_file()
-    over = root["targets"][target].get("variables", {})
-    states = [over.get(n, root["variables"][n]["default"]) for n in ("continuous", "scheduled")]
+    defaults = {name: each.get("default") for name, each in root["variables"].items()}
+    values = {**defaults, **root["targets"][target].get("variables", {})}
+    states = [values["continuous"], values["scheduled"]]
     assert set(states) <= {"PAUSED", "UNPAUSED"}
     assert states.count("UNPAUSED") == (0 if target == "dev" else 1)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_only_prod_wakes_a_warehouse_by_itself(target: str) -> None:
-    root = root_file()
-    over = root["targets"][target].get("variables", {})
-    alerting = over.get("alerting", root["variables"]["alerting"]["default"])
-    assert alerting == ("UNPAUSED" if target == "prod" else "PAUSED")
+    assert values["alerting"] == ("UNPAUSED" if target == "prod" else "PAUSED")
 
 
 def test_all_alerts_look_at_the_same_moment_so_that_the_warehouse_can_stop() -> None:
@@ -216,8 +210,8 @@ def test_all_alerts_look_at_the_same_moment_so_that_the_warehouse_can_stop() -> 
 
 @every_resource
 def test_what_holds_state_is_not_destroyed_by_the_way(resource: ResourceFile) -> None:
-    kept = resource.body.get("lifecycle") == {"prevent_destroy": "${var.keep}"}
-    assert kept is (resource.kind in HOLDS_STATE)
+    protected = resource.body.get("lifecycle") == {"prevent_destroy": "${var.keep}"}
+    assert protected is (resource.kind in HOLDS_STATE)
 
 
 @every_resource

@@ -9,12 +9,12 @@ from ruamel.yaml import YAML
 
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, resource_files, root_file
 from tests.bundle.transcript import MARKS, STEPS
+from tests.pages import page, snippets
 
 pytestmark = pytest.mark.unit
 
-PAGE = (ROOT / "docs" / "databricks.md").read_text(encoding="utf-8")
-TEXT, _, TRANSCRIPT = PAGE.partition(MARKS[0])
-SHELL = "\n".join(re.findall(r"^```sh\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE))
+TEXT, _, TRANSCRIPT = page("databricks").partition(MARKS[0])
+SHELL = "\n".join(snippets(TEXT, "sh"))
 
 
 def test_every_resource_is_on_the_page() -> None:
@@ -41,8 +41,7 @@ def test_every_parameter_on_the_page_is_one_of_the_job_that_gets_it() -> None:
 
 
 def test_what_the_page_gives_to_targets_are_variables_that_there_are() -> None:
-    texts = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    blocks = [YAML(typ="safe").load(each) for each in texts]
+    blocks = [YAML(typ="safe").load(each) for each in snippets(TEXT, "yaml")]
     given = [each["targets"] for each in blocks if "targets" in each]
     assert given
     for targets in given:

@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from rivermouth.databricks.project import PASSED, over, scaffold
-from rivermouth.errors import ConfigError, ScaffoldRefused, SinkUnsupported
+from rivermouth.errors import ConfigError, RivermouthError, ScaffoldRefused, SinkUnsupported
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, read
 from tests.bundle.cli import Cli, alone
 from tests.bundle.runtime import install
@@ -116,42 +116,42 @@ def test_what_its_ci_runs_is_there(project: Path) -> None:
 
 
 @pytest.mark.unit
-def test_it_overwrites_nothing(project: Path) -> None:
+def test_it_overwrites_nothing_and_its_folder_names_it(project: Path, tmp_path: Path) -> None:
     with pytest.raises(ScaffoldRefused, match="not empty"):
         scaffold(project)
-
-
-@pytest.mark.unit
-def test_a_folder_that_cannot_name_a_project_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScaffoldRefused):
+    with pytest.raises(ScaffoldRefused, match="9lives"):
         scaffold(tmp_path / "9lives!")
 
 
+KEYED = r", key: string\}\n(.*\n)    target: \{.*?\}"
+REFUSED: dict[str, tuple[str, str, type[RivermouthError], str]] = {
+    "deaf to the jobs": (
+        r"\$\{env:(CATALOG|SCHEMA)\}",
+        "fixed",
+        ScaffoldRefused,
+        "no CATALOG, SCHEMA",
+    ),
+    "a promise that no job could keep": (
+        KEYED,
+        r"}\n\1    target: {kafka: out, delivery: at-most-once}",
+        SinkUnsupported,
+        "at-most-once",
+    ),
+    "not sound": (r"silver\.orders", "orders", ConfigError, r"silver\.orders|schema\.table"),
+}
+"""What is replaced in the configuration, and the error."""
+
+
 @pytest.mark.unit
-def test_a_configuration_that_does_not_hear_the_jobs_is_refused(
-    tmp_path: Path, config: Path
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_configuration_that_no_job_could_run_is_refused(
+    tmp_path: Path, config: Path, case: str
 ) -> None:
-    config.write_text(re.sub(r"\$\{env:(CATALOG|SCHEMA)\}", "fixed", CONFIG), encoding="utf-8")
-    with pytest.raises(ScaffoldRefused) as refused:
-        scaffold(tmp_path / "lake", config)
-    assert refused.value.found == "no CATALOG, SCHEMA"
-    assert not (tmp_path / "lake").exists()
-
-
-@pytest.mark.unit
-def test_a_promise_that_no_job_could_keep_is_refused(tmp_path: Path, config: Path) -> None:
-    once = "target: {kafka: out, delivery: at-most-once}"
-    text = re.sub(r"target: \{.*?\}", once, CONFIG, count=1).replace(", key: string", "")
+    old, new, error, found = REFUSED[case]
+    text = re.sub(old, new, CONFIG)
+    assert text != CONFIG
     config.write_text(text, encoding="utf-8")
-    with pytest.raises(SinkUnsupported, match="at-most-once"):
-        scaffold(tmp_path / "lake", config)
-    assert not (tmp_path / "lake").exists()
-
-
-@pytest.mark.unit
-def test_a_configuration_that_is_not_sound_is_refused(tmp_path: Path, config: Path) -> None:
-    config.write_text(CONFIG.replace("silver.orders", "orders"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"silver\.orders|schema\.table"):
+    with pytest.raises(error, match=found):
         scaffold(tmp_path / "lake", config)
     assert not (tmp_path / "lake").exists()
 
@@ -216,11 +216,11 @@ def test_two_projects_live_in_one_workspace_and_share_nothing(
         cli = Cli(databricks, tmp_path / name, alone(workspace.url, tmp_path / "home"))
         cli.must("deploy", *SERVERS, "-t", target)
         new = set(workspace.tree.files()) - set(before)
-        mine[name] = {path: workspace.read_file(path) for path in new}
+        mine[name] = {path: workspace.tree.read(path) for path in new}
     ours, yours = mine.values()
     assert {each.rpartition("/files/")[2] for each in ours} >= {"jobs/ingest.py"}
     assert len(ours) == len(yours)
-    assert {path: workspace.read_file(path) for path in ours} == ours, "overwritten"
+    assert {path: workspace.tree.read(path) for path in ours} == ours, "overwritten"
     kinds = [each.body["name"].partition(" ")[2] for each in jobs()]
     made = [each["settings"] for each in workspace.rooms.jobs.shelf.all()]
     for name in mine:

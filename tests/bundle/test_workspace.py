@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.bundle.executors import waits_for_its_end
 from tests.bundle.workspace.executor import Outcome, Task
 from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.messages import Resource
@@ -34,9 +33,8 @@ def ask(workspace: Workspace, method: str, path: str, body: object = None) -> tu
 
 
 def echoes(task: Task) -> Outcome:
-    """Prints the arguments; the task named in the first one fails with 3."""
-    failed = task.arguments[:1] == (task.key,)
-    return Outcome(" ".join(task.arguments), 3 if failed else 0)
+    """Prints the arguments; fails with 3 where the first one says so."""
+    return Outcome(" ".join(task.arguments), 3 if task.arguments[:1] == ("fail",) else 0)
 
 
 @pytest.fixture
@@ -50,22 +48,19 @@ def settled(workspace: Workspace, run_id: int) -> Resource:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         _, run = ask(workspace, "GET", f"/api/2.2/jobs/runs/get?run_id={run_id}")
-        if run["state"]["life_cycle_state"] in ("TERMINATED", "SKIPPED"):
+        if run["state"]["life_cycle_state"] == "TERMINATED":
             return run
         time.sleep(0.01)
     raise AssertionError(f"run {run_id} goes on")
 
 
-def job_of(*tasks: Resource, **settings: object) -> Resource:
-    return {"name": "job", "tasks": list(tasks), **settings}
-
-
-def wheel_task(key: str, *parameters: str, after: str = "") -> Resource:
-    task: Resource = {
-        "task_key": key,
-        "python_wheel_task": {"package_name": "p", "parameters": list(parameters)},
+def job_of(*parameters: str) -> Resource:
+    script = {"python_file": "script.py", "parameters": [*parameters]}
+    return {
+        "name": "job",
+        "parameters": [{"name": "whom", "default": "world"}],
+        "tasks": [{"task_key": "only", "spark_python_task": script}],
     }
-    return {**task, "depends_on": [{"task_key": after}]} if after else task
 
 
 def started(workspace: Workspace, job: Resource, **parameters: str) -> int:
@@ -127,9 +122,9 @@ def test_a_file_needs_its_folder_and_is_not_overwritten_unasked(workspace: Works
     ask(workspace, "POST", "/api/2.0/workspace/mkdirs", {"path": "/Workspace/a"})
     assert ask(workspace, "POST", f"{target}false", b"1")[0] == 200
     assert ask(workspace, "POST", f"{target}false", b"2")[0] == 409
-    assert workspace.read_file("/Workspace/a/b.txt") == b"1"
+    assert workspace.tree.read("/Workspace/a/b.txt") == b"1"
     assert ask(workspace, "POST", f"{target}true", b"2")[0] == 200
-    assert workspace.read_file("/Workspace/a/b.txt") == b"2"
+    assert workspace.tree.read("/Workspace/a/b.txt") == b"2"
 
 
 def test_a_folder_that_is_not_empty_is_deleted_only_with_all_that_it_holds(
@@ -142,45 +137,6 @@ def test_a_folder_that_is_not_empty_is_deleted_only_with_all_that_it_holds(
     assert list(workspace.tree.nodes) == ["/"]
 
 
-def test_a_file_that_begins_like_a_notebook_becomes_one(workspace: Workspace) -> None:
-    content = b"# Databricks notebook source\nprint(1)\n"
-    assert ask(workspace, "POST", f"{IMPORT}/report.py", content)[0] == 200
-    _, found = ask(workspace, "GET", "/api/2.0/workspace/get-status?path=/report")
-    assert (found["object_type"], found["language"]) == ("NOTEBOOK", "PYTHON")
-
-
-def test_only_a_volume_that_exists_takes_files(workspace: Workspace) -> None:
-    path = "/api/2.0/fs/files/Volumes/main/raw/landing/in/a.csv"
-    assert ask(workspace, "PUT", path, b"1")[0] == 404
-    workspace.rooms.catalog.make_volume("main.raw.landing")
-    assert ask(workspace, "PUT", path, b"1")[0] == 200
-    assert workspace.read_file("/Volumes/main/raw/landing/in/a.csv") == b"1"
-    _, listed = ask(workspace, "GET", "/api/2.0/fs/directories/Volumes/main/raw/landing")
-    assert [entry["name"] for entry in listed["contents"]] == ["in"]
-
-
-def test_to_revoke_all_privileges_leaves_those_that_stand_apart(workspace: Workspace) -> None:
-    workspace.rooms.catalog.make_volume("main.raw.landing")
-    path = "/api/2.1/unity-catalog/permissions/schema/main.raw"
-    for change in (
-        {"add": ["SELECT", "MODIFY", "MANAGE"]},
-        {"add": ["USE_SCHEMA"], "remove": ["ALL_PRIVILEGES"]},
-    ):
-        ask(workspace, "PATCH", path, {"changes": [{"principal": "readers", **change}]})
-    _, found = ask(workspace, "GET", path)
-    assert found["privilege_assignments"] == [
-        {"principal": "readers", "privileges": ["MANAGE", "USE_SCHEMA"]}
-    ]
-
-
-def test_a_dashboard_is_not_changed_by_who_saw_an_older_one(workspace: Workspace) -> None:
-    body = {"display_name": "d", "parent_path": "/", "serialized_dashboard": "{}"}
-    _, old = ask(workspace, "POST", "/api/2.0/lakeview/dashboards", body)
-    path = f"/api/2.0/lakeview/dashboards/{old['dashboard_id']}"
-    assert ask(workspace, "PATCH", path, {"etag": old["etag"]})[0] == 200
-    assert ask(workspace, "PATCH", path, {"etag": old["etag"]})[0] == 409
-
-
 def test_a_secret_comes_back_in_base64(workspace: Workspace) -> None:
     ask(workspace, "POST", "/api/2.0/secrets/scopes/create", {"scope": "keys"})
     secret = {"scope": "keys", "key": "password", "string_value": "river"}
@@ -190,43 +146,34 @@ def test_a_secret_comes_back_in_base64(workspace: Workspace) -> None:
     assert ask(workspace, "GET", "/api/2.0/secrets/get?scope=keys&key=other")[0] == 404
 
 
-def test_tasks_run_in_their_order_with_the_parameters_of_the_run(workspace: Workspace) -> None:
-    job = job_of(
-        wheel_task("second", "{{job.parameters.whom}}", after="first"),
-        wheel_task("first", "{{job.parameters.whom}}", "{{unknown.name}}"),
-        parameters=[{"name": "whom", "default": "world"}],
-    )
-    run = settled(workspace, started(workspace, job, whom="river"))
-    assert run["state"]["result_state"] == "SUCCESS"
-    outputs = {
-        task["task_key"]: ask(
-            workspace, "GET", f"/api/2.2/jobs/runs/get-output?run_id={task['run_id']}"
-        )[1]["logs"]
-        for task in run["tasks"]
-    }
-    assert outputs == {"second": "river", "first": "river {{unknown.name}}"}
-
-
-def test_a_task_that_fails_tells_its_exit_code_and_stops_those_after_it(
+def test_a_task_gets_the_parameters_of_the_run_and_tells_its_exit_code(
     workspace: Workspace,
 ) -> None:
-    job = job_of(wheel_task("first", "first"), wheel_task("second", after="first"))
-    run = settled(workspace, started(workspace, job))
-    assert run["state"]["result_state"] == "FAILED"
-    results = {task["task_key"]: task["state"]["result_state"] for task in run["tasks"]}
-    assert results == {"first": "FAILED", "second": "UPSTREAM_FAILED"}
-    path = f"/api/2.2/jobs/runs/get-output?run_id={run['tasks'][0]['run_id']}"
-    assert ask(workspace, "GET", path)[1]["error"] == "SystemExit: 3"
+    job = job_of("{{job.parameters.whom}}", "{{unknown.name}}")
+    for whom, result, output in (
+        ("river", "SUCCESS", {"logs": "river {{unknown.name}}"}),
+        ("fail", "FAILED", {"logs": "fail {{unknown.name}}", "error": "SystemExit: 3"}),
+    ):
+        run = settled(workspace, started(workspace, job, whom=whom))
+        assert run["state"]["result_state"] == result
+        [task] = run["tasks"]
+        path = f"/api/2.2/jobs/runs/get-output?run_id={task['run_id']}"
+        assert ask(workspace, "GET", path)[1].items() >= output.items()
 
 
-def test_a_run_over_the_limit_is_skipped_where_there_is_no_queue() -> None:
+def waits_for_its_end(task: Task) -> Outcome:
+    """A stream: goes on until it is cancelled."""
+    return Outcome("cancelled" if task.cancelled.wait(PATIENCE_S) else "nobody cancelled it")
+
+
+def test_a_second_run_waits_until_the_first_has_ended() -> None:
     with Workspace(waits_for_its_end) as workspace:
-        first = started(workspace, job_of(wheel_task("stream")))
-        _, job = ask(workspace, "GET", f"/api/2.2/jobs/runs/get?run_id={first}")
-        body = {"job_id": job["job_id"]}
-        _, second = ask(workspace, "POST", "/api/2.2/jobs/run-now", body)
-        assert settled(workspace, second["run_id"])["state"]["life_cycle_state"] == "SKIPPED"
-        ask(workspace, "POST", "/api/2.2/jobs/runs/cancel-all", body)
+        first = started(workspace, job_of())
+        _, run = ask(workspace, "GET", f"/api/2.2/jobs/runs/get?run_id={first}")
+        _, second = ask(workspace, "POST", "/api/2.2/jobs/run-now", {"job_id": run["job_id"]})
+        _, waiting = ask(workspace, "GET", f"/api/2.2/jobs/runs/get?run_id={second['run_id']}")
+        assert waiting["state"]["life_cycle_state"] == "QUEUED"
+        ask(workspace, "POST", "/api/2.2/jobs/runs/cancel-all", {"job_id": run["job_id"]})
         assert settled(workspace, first)["state"]["result_state"] == "CANCELED"
 
 

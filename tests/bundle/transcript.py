@@ -41,7 +41,7 @@ STEPS = (
 )
 
 
-def told(folder: Path) -> Iterator[str]:
+def transcript(folder: Path) -> Iterator[str]:
     """The lines of the transcript; everything that is made lies in ``folder``."""
     clone = folder / "clone"
     must("git", "clone", "--quiet", str(ROOT), str(clone))
@@ -103,7 +103,7 @@ def must(*command: str) -> str:
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rivermouth-transcript-") as folder:
-        lines = list(told(Path(folder)))
+        lines = list(transcript(Path(folder)))
     page = PAGE.read_text(encoding="utf-8")
     before, mark, rest = page.partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])

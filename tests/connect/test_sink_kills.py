@@ -16,9 +16,16 @@ import pytest
 from rivermouth.local.broker import Broker
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
-from tests.kafka.test_sink_kills import OF_DRIVER, POINTS, finish, kill
+from tests.kafka.test_sink_kills import (
+    LEAST,
+    OF_DRIVER,
+    PARTITIONS,
+    POINTS,
+    KilledLake,
+    finish,
+    kill,
+)
 from tests.kafka.test_sinks import sending
-from tests.kafka.torn_sinks import LEAST, PARTITIONS, Torn
 
 PLATFORMS = ("connect", "serverless")
 
@@ -32,7 +39,7 @@ pytestmark = [
 
 
 @dataclass
-class TornOverConnect(Torn):
+class TornOverConnect(KilledLake):
     """A lake whose drivers reach Spark through Connect."""
 
     platform: str = ""

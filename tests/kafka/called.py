@@ -1,4 +1,4 @@
-"""Functions that pipelines of the tests send to."""
+"""Functions that pipelines of the tests send to; workers load what this imports."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ def note(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> Non
         assert found is not None
         assert found.from_offset <= place["offset"] < found.until_offset
         assert each["bidder"] == 7
+
+
+def note_items(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> None:
+    """Check what each call gets of made rows: those of a Kafka partition in their order."""
+    reached: dict[int, int] = {}
+    for each in rows:
+        assert {*each} == {"item", "_kafka"}
+        partition, offset = each["_kafka"]["partition"], each["_kafka"]["offset"]
+        assert reached.get(partition, -1) < offset, "in their order"
+        assert partition not in reached or partition == [*reached][-1], "one after the other"
+        reached[partition] = offset
 
 
 def fail(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Pipelines with code of their own, and the function that one of them names."""
+"""Pipelines with code of their own, and the functions that they name."""
 
 from __future__ import annotations
 
@@ -60,3 +60,22 @@ def exploded(df: DataFrame, batch: Batch) -> DataFrame:
 def each_twice(df: DataFrame, batch: Batch) -> DataFrame:
     """Each bid as it is, in two rows."""
     return df.unionByName(df)
+
+
+def even_items(df: DataFrame, batch: Batch) -> DataFrame:
+    """The bids on even auctions, each with a row of another name."""
+    return df.where("auction % 2 = 0").select(F.col("auction").alias("item"), "_kafka")
+
+
+def shuffled(df: DataFrame, batch: Batch) -> DataFrame:
+    """The same in another order, by way of another table."""
+    names = df.sparkSession.range(0, 100_000, 2).selectExpr("id AS item")
+    made = df.join(names.repartition(7), F.col("auction") == F.col("item"))
+    return made.select("item", "_kafka")
+
+
+def routed(df: DataFrame, batch: Batch) -> DataFrame:
+    """A topic and a partition for each bid, by its auction; that of 7 is wrong."""
+    topic = F.expr("element_at(array('own-routed-a', 'own-routed-b'), int(auction % 2) + 1)")
+    wrong = F.when(F.col("auction") == 7, F.lit("own-routed-in")).otherwise(topic)
+    return df.select(F.col("auction").alias("item"), wrong.alias("to"), "_kafka")

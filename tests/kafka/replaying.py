@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -41,6 +42,18 @@ def replay(
         agree,
     )
     assert plans == [found.plan]
+    return found
+
+
+def by_key(lake: Lake, table: str, key: str, *columns: str) -> dict[int, Any]:
+    """The values of one column, or of several, by a key that each row has alone."""
+    rows = lake.rows(table)
+    values = ([row[name] for name in columns] for row in rows)
+    found = {
+        row[key]: each[0] if len(each) == 1 else (*each,)
+        for row, each in zip(rows, values, strict=True)
+    }
+    assert len(found) == len(rows)
     return found
 
 

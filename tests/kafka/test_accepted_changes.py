@@ -131,26 +131,26 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("same_times", [True, False])
 def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
-    lake: Lake, rivermouth_spark: SparkSession, kept: bool
+    lake: Lake, rivermouth_spark: SparkSession, same_times: bool
 ) -> None:
     """All is compared with the mirror, the timestamps too."""
-    topic = f"same-offsets-{kept}".lower()
+    topic = f"same-offsets-{same_times}".lower()
     read_once(lake, rivermouth_spark, topic, 0, 1, 2)
     table = f"bronze.{topic.replace('-', '_')}"
     rows = sorted((row["_kafka"] for row in lake.rows(table)), key=lambda at: at["offset"])
     stamps = [round(at["timestamp"].timestamp() * 1000) for at in rows]
     assert len(stamps) == 3
     with Broker() as other:
-        moved = _mirror(lake, other, topic, bids(0, 1, 2, 3), stamps if kept else ())
+        moved = _mirror(lake, other, topic, bids(0, 1, 2, 3), stamps if same_times else ())
         resume(moved, rivermouth_spark, "cluster", "--offsets", "same")
 
         went_well(moved.run(rivermouth_spark, "p"))
 
         assert auctions(lake, table) == [0, 1, 2, 3]
         [found] = verify(load(moved.file)).pipelines
-        others = () if kept else range(3)
+        others = () if same_times else range(3)
         assert found.problems == tuple(
             f"{topic}-0@{n}: other values in _kafka.timestamp" for n in others
         )

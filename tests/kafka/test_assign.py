@@ -68,8 +68,8 @@ def test_pipelines_share_out_the_partitions_of_a_topic_for_one_table(
     }
     assert stands == {"p": {0: 0, 2: 0}, "q": {1: 0}}
     assert [each.latest for each in found.partitions] == [10] * 4
-    told = status(config).pipelines
-    assert [(each.state, each.lag_messages) for each in told] == [(State.OK, 0)] * 2
+    pipelines = status(config).pipelines
+    assert [(each.state, each.lag_messages) for each in pipelines] == [(State.OK, 0)] * 2
     places = [TopicPartition("parts-a", each) for each in range(4)]
     groups = Settled(ConfiguredGroups(config, unresolved))
     assert [*groups.read("parts-a", places).values()] == [10, 10, 10, None]

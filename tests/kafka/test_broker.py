@@ -37,7 +37,7 @@ def high_watermark(broker: Broker, topic: str, partition: int = 0) -> int:
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "any", "log_level": 2}
     consumer, found = Consumer(settings), list[int]()
 
-    def told() -> bool:
+    def answered() -> bool:
         try:
             at = TopicPartition(topic, partition)
             found.append(consumer.get_watermark_offsets(at, timeout=30)[1])
@@ -47,7 +47,7 @@ def high_watermark(broker: Broker, topic: str, partition: int = 0) -> int:
         return bool(found)
 
     try:
-        wait_for(told)
+        wait_for(answered)
         return found[0]
     finally:
         consumer.close()

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
 from rivermouth.local.machine import heap_settings, memory_mb
-from tests.commands import Done, command, scratch_in
+from tests.commands import scratch_in
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import started
 from tests.waiting import PATIENCE_S, wait_for_rows
@@ -53,22 +53,9 @@ def events_of(lake: Lake) -> Path:
     return lake.folder / "events"
 
 
-def environ(lake: Lake) -> dict[str, str]:
-    return {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
-
-
-def rivermouth(
-    lake: Lake, *words: str, file: Path | None = None, spark: SparkSession | None = None
-) -> Done:
-    """``rivermouth WORD FILE WORDS…``."""
-    name, *rest = words
-    arguments = (*name.split(), str(file or lake.file), *rest)
-    return command(*arguments, spark=spark, environ=scratch_in(lake.scratch))
-
-
 def answer(lake: Lake, *words: str) -> Any:
     """What a command says as JSON; it must end well."""
-    done = rivermouth(lake, *words, "--json")
+    done = lake.command(*words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -83,7 +70,7 @@ def rewritten(lake: Lake, change: Callable[[dict[str, Any]], object]) -> Path:
 
 
 def test_doctor_checks_what_a_configuration_needs(shop: Lake) -> None:
-    done = rivermouth(shop, "doctor")
+    done = shop.command("doctor")
     assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
     assert [line for line in lines[:-1] if not line.startswith(("OK ", "     "))] == []
@@ -96,7 +83,7 @@ def test_doctor_checks_what_a_configuration_needs(shop: Lake) -> None:
 
 def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> None:
     file = rewritten(shop, lambda it: it["pipelines"]["bids"]["source"].update(topics=["nope"]))
-    done = rivermouth(shop, "doctor", file=file)
+    done = shop.command("doctor", file=file)
     assert done.returncode == 2
     assert "FAIL topic nope" in done.stdout
     assert "OK   topic cli-orders" in done.stdout
@@ -106,7 +93,8 @@ def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> 
 
 def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: Lake) -> None:
     words = [*COMMAND, "run", str(shop.file), "--continuous"]
-    with started(words, environ(shop), stderr=subprocess.PIPE) as process:
+    environ = {**os.environ, **scratch_in(shop.scratch), "NO_COLOR": "1"}
+    with started(words, environ, stderr=subprocess.PIPE) as process:
         wait_for_rows(shop.path("bronze.cli_bids"), 40)
         wait_for_rows(shop.path("silver.cli_orders"), 4)
         process.send_signal(signal.SIGTERM)
@@ -144,7 +132,7 @@ def test_status_reads_the_position_without_pyspark(shop: Lake) -> None:
     assert bids["position"] == {"cli-bids": {"0": 21, "1": 20}}
     assert (bids["state"], bids["sequence"], bids["lag"]["messages"]) == ("OK", 2, 0)
     assert orders["position"] == {"cli-orders": {"0": 6}}
-    shown = rivermouth(shop, "status").stdout
+    shown = shop.command("status").stdout
     rows = [line.split()[:3] for line in shown.splitlines()]
     assert ["bids", "OK", "2"] in rows
     assert ["orders", "OK", "2"] in rows
@@ -166,12 +154,12 @@ def test_verify_proves_it_and_offsets_rebuild_leaves_it_proven(shop: Lake) -> No
     assert answer(shop, "verify")["ok"] is True
     before = sorted(map(str, shop.rows("rivermouth.offsets")))
 
-    rebuilt = rivermouth(shop, "offsets rebuild")
+    rebuilt = shop.command("offsets rebuild")
 
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert "bids: 2 entries" in rebuilt.stdout
     assert sorted(map(str, shop.rows("rivermouth.offsets"))) == before
-    shown = rivermouth(shop, "verify", "--select", "orders")
+    shown = shop.command("verify", "--select", "orders")
     assert shown.returncode == 0
     assert shown.stdout.splitlines()[-1] == "OK: 6 records read again, 0 missing, 0 duplicated"
     assert max(map(len, shown.stdout.splitlines())) <= 80
@@ -184,20 +172,20 @@ def test_a_delete_on_purpose_is_accepted_and_the_rest_stays_proven(
     table.delete("auction = 9")
     words = ("accept-deletes", "bids", "--versions", str(table.version()))
 
-    accepted = rivermouth(shop, *words, spark=rivermouth_spark)
+    accepted = shop.command(*words, spark=rivermouth_spark)
 
     assert accepted.returncode == 0, accepted.stdout + accepted.stderr
-    proven = rivermouth(shop, "verify", "--select", "bids")
+    proven = shop.command("verify", "--select", "bids")
     assert proven.returncode == 0, proven.stdout
     assert "bids: 1 deleted on purpose, as its ledger says" in proven.stdout
 
 
 def test_maintain_leaves_what_was_proven(shop: Lake, rivermouth_spark: SparkSession) -> None:
     words = ("maintain", "--select", "orders", "--json")
-    done = rivermouth(shop, *words, spark=rivermouth_spark)
+    done = shop.command(*words, spark=rivermouth_spark)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [each["name"] for each in json.loads(done.stdout)["pipelines"]] == ["orders"]
-    assert rivermouth(shop, "verify", "--select", "orders").returncode == 0
+    assert shop.command("verify", "--select", "orders").returncode == 0
 
 
 def test_what_spark_refuses_of_a_select_is_told_without_a_stack(
@@ -206,7 +194,7 @@ def test_what_spark_refuses_of_a_select_is_told_without_a_stack(
     selecting = {**append_pipeline("cli-bids"), "select": "nope AS id"}
     selecting["target"] = {"table": "bronze.selected", "schema": "id BIGINT"}
     file = rewritten(shop, lambda it: it.update(pipelines={"selected": selecting}))
-    done = rivermouth(shop, "run", file=file, spark=rivermouth_spark)
+    done = shop.command("run", file=file, spark=rivermouth_spark)
     assert done.returncode == 1
     said = " ".join((done.stdout + done.stderr).split())
     assert "RM506" in said
@@ -223,7 +211,7 @@ def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_std
     shop.produce("cli-orders", [(b"9", order(9, "open", 9), 0)])
 
     words = ("run", "--json", "--select", "lost,bids,orders")
-    done = rivermouth(shop, *words, file=file, spark=rivermouth_spark)
+    done = shop.command(*words, file=file, spark=rivermouth_spark)
 
     assert done.returncode == 5, done.stderr
     reports = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
@@ -249,7 +237,7 @@ def test_a_guard_that_halts_the_only_pipeline_is_exit_code_3(
             it["pipelines"]["orders"]["source"].update(key="json"),
         ),
     )
-    done = rivermouth(shop, "run", "--select", "orders", file=file, spark=rivermouth_spark)
+    done = shop.command("run", "--select", "orders", file=file, spark=rivermouth_spark)
     assert done.returncode == 3, done.stdout
     assert "RM408" in done.stdout
     assert done.stdout.splitlines()[-1] == "FAILED: 1 of 1 pipelines, exit code 3"
@@ -260,7 +248,7 @@ def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
     before = table.version()
     table.delete("auction = 7")
 
-    done = rivermouth(shop, "verify", "--select", "bids")
+    done = shop.command("verify", "--select", "bids")
 
     DeltaTable(str(shop.path("bronze.cli_bids"))).restore(before)
     assert done.returncode == 3
@@ -271,7 +259,7 @@ def test_a_configured_topic_that_is_gone_is_exit_code_1(
     shop: Lake, rivermouth_spark: SparkSession
 ) -> None:
     shop.delete_topic("cli-bids")
-    done = rivermouth(shop, "run", "--select", "bids", spark=rivermouth_spark)
+    done = shop.command("run", "--select", "bids", spark=rivermouth_spark)
     assert done.returncode == 1, done.stdout
     assert "RM302" in done.stdout
     assert done.stdout.splitlines()[-1] == "FAILED: 1 of 1 pipelines, exit code 1"

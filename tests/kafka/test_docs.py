@@ -1,40 +1,40 @@
-"""What README and the pages tables, reading, replay and transform show is run here, word for word.
+"""What README and the pages tables, reading, replay, transform and delivery show is run here, word
+for word.
 
 Only the place of the warehouse is put in: the page says ``/data/lake``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from ruamel.yaml import YAML
 
 from rivermouth.local.broker import Broker
 from tests.commands import command, script
 from tests.lake import Lake, bid, order
+from tests.pages import page, section, snippets
+from tests.processes import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # What is said of key and headers needs a table that has them, see test_metadata.
-OF_METADATA = re.compile(r"\n## Message key and headers\n.*?(?=\n## )", re.DOTALL)
-TABLES = OF_METADATA.sub("", (ROOT / "docs" / "tables.md").read_text(encoding="utf-8"))
+OF_METADATA = "## Message key and headers"
+TABLES = page("tables").replace(section(page("tables"), OF_METADATA), "")
 # What follows needs a session, see test_reading.
-READING = (ROOT / "docs" / "reading.md").read_text("utf-8").partition("\n## Ranges as values")[0]
-REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
-TRANSFORM = (ROOT / "docs" / "transform.md").read_text(encoding="utf-8")
+READING = page("reading").partition("\n## Ranges as values")[0]
+REPLAY, TRANSFORM, DELIVERY = (page(each) for each in ("replay", "transform", "delivery"))
 OPTIONAL = ("duckdb", "pandas")
-
-
-def snippets(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def commands(text: str) -> list[str]:
@@ -170,6 +170,36 @@ def test_own_code_of_the_page_runs_and_is_proved(
     assert len(hours) == 2 * len(lake.rows("silver.prices"))
     assert {row["passed"] for row in hours} == {0, 1}
     assert "20 exploded records" in said
+
+
+@pytest.mark.thorough
+def test_the_pipelines_of_the_page_on_delivery_run_and_are_proved_and_its_queries_answer(
+    tmp_path: Path, rivermouth_broker: Broker, rivermouth_spark: SparkSession
+) -> None:
+    """Over twelve bids and a bad record; the queries give what plain Python gives."""
+    lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
+    lake.topic("delivered_bids", 2)
+    lake.produce("delivered_bids", [(None, bid(i % 3, i), i % 2) for i in range(12)])
+    lake.produce("delivered_bids", [(None, b"{oops", 0)])
+    pipelines: dict[str, Any] = {}
+    for text in snippets(DELIVERY, "yaml"):
+        pipelines |= YAML(typ="safe").load(text.replace("[bids]", "[delivered_bids]"))["pipelines"]
+    lake.configure(**pipelines)
+
+    def answer(*words: str) -> Any:
+        done = lake.command(*words, "--json", spark=rivermouth_spark)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    answer("run")
+    totals, repeats = re.findall(r'^rivermouth sql lake.yml "(.*)"$', DELIVERY, re.MULTILINE)
+    found = answer("sql", totals)
+    spent = {each: sum(n for n in range(12) if n % 3 == each) for each in range(3)}
+    assert {row["auction"]: row["spent"] for row in found} == spent
+    assert {(row["n"], row["bidders"]) for row in found} == {(4, 1)}
+    assert answer("sql", repeats) == [{"repeats": 9}]
+    proofs = answer("verify", "--strict")["pipelines"]
+    assert {each["name"]: each.get("repeated") for each in proofs}["first_bids"] == 9
 
 
 PAGES = ["README.md", *(f"docs/{each}.md" for each in ("tables", "reading", "replay", "transform"))]

@@ -8,26 +8,27 @@ one of the modes.
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
+from rivermouth.testing import Record
 from tests.faults.campaign.paths import Paths
+from tests.faults.campaign.ways import CommitWays
 from tests.faults.outcomes import check_finishes, check_sound
+from tests.faults.striking import when
 from tests.lake import Lake, through_spark
 from tests.modes import MODES, PARTITIONS
 from tests.pairs import pairs
-from tests.processes import end_group, said_by
-from tests.waiting import PATIENCE_S
+from tests.processes import said_by
 
 # The last points first: each run then works off what the earlier rounds have left.
 IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
@@ -59,12 +60,13 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mar
 
 
 @dataclass
-class Torn:
-    """A lake whose drivers are killed, one after the other."""
+class KilledLake:
+    """A lake with one pipeline whose drivers are killed, one after the other."""
 
     lake: Lake
     spark: SparkSession
     mode: str
+    topic: str
     produced: int = 0
 
     @property
@@ -76,82 +78,110 @@ class Torn:
     def trace(self) -> Path:
         return self.lake.folder / "trace.jsonl"
 
-    def produce(self, point: str) -> None:
-        """The records of one more round; bad ones in every second, and where they are needed.
+    def produce(self, records: list[Record]) -> None:
+        self.produced += self.lake.produce(self.topic, records)
 
-        A batch without any lands in another way.
+    def kill(self, point: str) -> None:
+        """Kill a driver at a point, or when a sign of its first commit shows; what it leaves is
+        sound.
         """
-        seed = self.produced // PER_ROUND
-        made = WAYS[self.mode].records(
-            PER_ROUND, seed, bad=bool(seed % 2) or point in NEED_BAD, keys=KEYS
-        )
-        self.produced += self.lake.produce(f"kills-{self.mode}", made)
+        watched = point in WATCHED
+        # A commit that is under way must die with its driver.
+        spark, failpoints = (None, "") if watched else (self.spark, f"{point}=kill")
+        with self.lake.driver(self.mode, spark=spark, failpoints=failpoints) as driver:
+            if watched:
+                when(shows(self.table, point), driver.pid).join()
+            said = said_by(driver)
+        assert driver.returncode == -signal.SIGKILL, said
+        if self.table.exists():
+            check_sound(self.lake)
+
+
+def shows(table: Path, sign: str) -> Callable[[], bool]:
+    """Whether a sign of a commit has shown in the table's folder since now."""
+    log = table / "_delta_log"
+    before = {*table.glob("*.parquet"), *log.glob("*.json")} if table.exists() else set()
+    folder, names = (table, "*.parquet") if sign == "data files written" else (log, "*.json")
+    return lambda: any(each not in before for each in folder.glob(names))
+
+
+@contextmanager
+def killed_lake(
+    lake: Lake, spark: SparkSession, mode: str, topic: str, **settings: Any
+) -> Iterator[KilledLake]:
+    """An empty one, whose drivers trace their steps."""
+    lake.topic(topic, PARTITIONS)
+    lake.configure(**{mode: WAYS[mode].pipeline(topic, **settings)})
+    made = KilledLake(lake, spark, mode, topic)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RIVERMOUTH_TRACE", str(made.trace))
+        yield made
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def torn(
+def killed(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     rivermouth_spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Torn]:
+) -> Iterator[KilledLake]:
     mode: str = request.param
     lake = Lake(tmp_path_factory.mktemp(f"kills-{mode}"), rivermouth_broker.bootstrap_servers)
-    topic = f"kills-{mode}"
-    lake.topic(topic, PARTITIONS)
-    lake.configure(**{mode: WAYS[mode].pipeline(topic, max_offsets_per_trigger=LIMIT)})
-    torn = Torn(lake, rivermouth_spark, mode)
-    os.environ["RIVERMOUTH_TRACE"] = str(torn.trace)
-    yield torn
-    del os.environ["RIVERMOUTH_TRACE"]
+    settings = {"max_offsets_per_trigger": LIMIT}
+    with killed_lake(lake, rivermouth_spark, mode, f"kills-{mode}", **settings) as made:
+        yield made
 
 
-def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:
-    """Kill a driver and its JVM when a sign of its first commit shows in the table's folder."""
-    log = table / "_delta_log"
-    before = {*table.glob("*.parquet"), *log.glob("*.json")} if table.exists() else set()
-    pattern = (table, "*.parquet") if sign == "data files written" else (log, "*.json")
-
-    def watch() -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if any(each not in before for each in pattern[0].glob(pattern[1])):
-                end_group(process_group)
-                return
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
-
-
-@pytest.mark.short(("torn", "point"), SHORT)
+@pytest.mark.short(("killed", "point"), SHORT)
 @pytest.mark.parametrize("point", POINTS)
-def test_a_driver_killed_at_the_point_leaves_every_record_once(torn: Torn, point: str) -> None:
-    if point not in ONLY.get(torn.mode, POINTS):
+def test_a_driver_killed_at_the_point_leaves_every_record_once(
+    killed: KilledLake, point: str
+) -> None:
+    if point not in ONLY.get(killed.mode, POINTS):
         return
-    torn.produce(point)
-
-    watched = point in WATCHED
-    # A commit that is under way must die with its driver.
-    spark, failpoints = (None, "") if watched else (torn.spark, f"{point}=kill")
-    with torn.lake.driver(torn.mode, spark=spark, failpoints=failpoints) as driver:
-        if watched:
-            kill_when(driver.pid, torn.table, point).join()
-        said = said_by(driver)
-
-    assert driver.returncode == -signal.SIGKILL, said
-    if torn.table.exists():
-        check_sound(torn.lake)
+    # Bad records in every second round, and where they are needed: without any, a batch lands in
+    # another way.
+    seed = killed.produced // PER_ROUND
+    bad = bool(seed % 2) or point in NEED_BAD
+    killed.produce(WAYS[killed.mode].records(PER_ROUND, seed, bad=bad, keys=KEYS))
+    killed.kill(point)
 
 
-@pytest.mark.short(("torn",), SHORT_MODES)
-def test_after_all_kills_a_run_finishes_and_verify_proves_it(torn: Torn) -> None:
-    check_finishes(torn.lake, torn.spark, torn.mode, torn.produced)
-    assert not list((torn.lake.scratch / "checkpoints").iterdir())
+@pytest.mark.short(("killed",), SHORT_MODES)
+def test_after_all_kills_a_run_finishes_and_verify_proves_it(killed: KilledLake) -> None:
+    check_finishes(killed.lake, killed.spark, killed.mode, killed.produced)
+    assert not list((killed.lake.scratch / "checkpoints").iterdir())
 
 
-@pytest.mark.short(("torn",), SHORT_MODES)
-def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
-    assert torn.trace.exists()
-    assert Paths(torn.trace, {torn.mode: torn.table}).check() == []
+@pytest.mark.short(("killed",), SHORT_MODES)
+def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(
+    killed: KilledLake,
+) -> None:
+    assert killed.trace.exists()
+    assert Paths(killed.trace, {killed.mode: killed.table}).check() == []
+
+
+ENTRIES = (("birth", "P17"), ("birth", "P18"), ("bad", "P12"), ("bad", "P17"), ("bad", "P18"))
+"""Where drivers die around commits that bring no rows to a keyed table, which are their own: at the
+birth of a pipeline, and in a batch of which every record is bad.
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["upsert", "insert", "aggregate", "sums"])
+def test_drivers_killed_at_entries_without_rows_leave_every_record_once(
+    lake: Lake, rivermouth_spark: SparkSession, mode: str
+) -> None:
+    with killed_lake(lake, rivermouth_spark, mode, f"entries-{mode}") as killed:
+        for batch, point in ENTRIES:
+            if batch == "bad":
+                killed.produce([(b"%d" % n, b"bad", n % PARTITIONS) for n in range(4)])
+            killed.kill(point)
+        commits = CommitWays(killed.trace, {mode: killed.table}).count()
+        assert commits["files"] == 2, "the birth, and one batch of all bad records"
+        assert commits["spark"] == 0
+
+        killed.produce(WAYS[mode].records(100, seed=1))
+        check_finishes(lake, rivermouth_spark, mode, killed.produced)
+        assert CommitWays(killed.trace, {mode: killed.table}).count()["spark"] > 0
+        assert Paths(killed.trace, {mode: killed.table}).check() == []

@@ -24,6 +24,7 @@ from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
+from tests.faults.outcomes import went_well
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -49,12 +50,6 @@ def counts(report: MaintenanceReport) -> dict[str, tuple[int, int, int]]:
     return {each.table: each.counts for each in report.tables}
 
 
-def ran(lake: Lake, spark: SparkSession, *names: str) -> Heard:
-    heard = lake.run(spark, *names)
-    assert [str(each.error) for each in heard.ends if each.error] == []
-    return heard
-
-
 def clean(lake: Lake, names: Sequence[str]) -> None:
     """Every record in Kafka has its effect in the tables, once."""
     proof = verify(load(lake.file), list(names))
@@ -76,7 +71,7 @@ def made(
     a["target"]["table"], u["target"]["table"] = "bronze.a", "silver.u"
     lake.configure(a=a, u=u)
     more(lake)
-    ran(lake, rivermouth_spark, "a", "u")
+    went_well(lake.run(rivermouth_spark, "a", "u"))
     return lake
 
 
@@ -113,14 +108,14 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     tables = ("bronze.a", "silver.u", "bronze.a_quarantine", "silver.u_quarantine")
     names = (*tables, "rivermouth.offsets")
     before = {each: sorted(map(repr, two.rows(each))) for each in names}
-    delta = DeltaTable(str(two.path("bronze.a")))
+    delta = DeltaTable(two.path("bronze.a"))
     files = len(delta.file_uris())
     assert files > 1
 
     first, second = maintained(two, rivermouth_spark, "a", "u")
 
     assert counts(first)["bronze.a"] == (files, 0, 0)
-    assert len(DeltaTable(str(two.path("bronze.a"))).file_uris()) == 1
+    assert len(DeltaTable(two.path("bronze.a")).file_uris()) == 1
     assert counts(first)["rivermouth.offsets"][0] > 1
     assert counts(second)["rivermouth.offsets"] == (0, 0, 0), "once is enough"
     assert {each: sorted(map(repr, two.rows(each))) for each in names} == before
@@ -129,7 +124,7 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     assert all(each.txns == {} and each.user_metadata is None for each in commits)
     clean(two, ("a", "u"))
     more(two)
-    again = ran(two, rivermouth_spark, "a", "u")
+    again = went_well(two.run(rivermouth_spark, "a", "u"))
     assert all(each.applied > 0 for each in again.ends)
     clean(two, ("a", "u"))
 
@@ -185,7 +180,7 @@ def test_a_dry_run_says_what_would_go_and_lets_it_stand(
     table = "bronze.a_quarantine"
     left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
     stray = stray_file(two.path("bronze.a"), hours=200)
-    versions = {each: DeltaTable(str(two.path(each))).version() for each in ("bronze.a", table)}
+    versions = {each: DeltaTable(two.path(each)).version() for each in ("bronze.a", table)}
     config = load(two.file)
 
     maintenance = Maintenance(
@@ -197,7 +192,7 @@ def test_a_dry_run_says_what_would_go_and_lets_it_stand(
     assert counts(report)[table][2] == 1
     assert stray.exists()
     for each, version in versions.items():
-        assert DeltaTable(str(two.path(each))).version() == version
+        assert DeltaTable(two.path(each)).version() == version
 
 
 def stray_file(table: Path, hours: int) -> Path:
@@ -257,31 +252,14 @@ def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
 @contextmanager
 def locked_by_another_process(file: Path) -> Iterator[None]:
     """This process is another one than Spark's JVM, which locks on behalf of a run."""
-    with file.open("rb+") as held:
-        fcntl.lockf(held, fcntl.LOCK_EX)
+    with file.open("rb+") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX)
         yield
 
 
 @pytest.mark.thorough
-def test_a_pipeline_whose_commits_others_undid_is_left_as_it_is(
-    two: Lake, rivermouth_spark: SparkSession
-) -> None:
-    stray = stray_file(two.path("bronze.a"), hours=200)
-    rivermouth_spark.sql(f"RESTORE TABLE delta.`{two.path('bronze.a')}` TO VERSION AS OF 2")
-    restored = DeltaTable(str(two.path("bronze.a"))).version()
-
-    [report] = maintained(two, rivermouth_spark, "a")
-
-    assert report.error is not None
-    assert report.error.code == "RM411"
-    assert exit_code([report]) == 3
-    assert stray.exists()
-    assert DeltaTable(str(two.path("bronze.a"))).version() == restored
-
-
-@pytest.mark.thorough
-def test_a_table_is_left_as_it_is_for_any_pipeline_that_others_undid_there(
-    tmp_path: Path, made: Lake, rivermouth_spark: SparkSession
+def test_a_table_is_left_as_it_is_for_all_that_write_it_where_others_undid_a_commit(
+    made: Lake, tmp_path: Path, rivermouth_spark: SparkSession
 ) -> None:
     lake = Lake(tmp_path, made.servers)
     lake.topic("kept-b")
@@ -289,19 +267,20 @@ def test_a_table_is_left_as_it_is_for_any_pipeline_that_others_undid_there(
     a, b = append_pipeline("kept-a"), append_pipeline("kept-b")
     a["target"]["table"] = b["target"]["table"] = "bronze.both"
     lake.configure(a=a, b=b)
-    ran(lake, rivermouth_spark, "a")
+    went_well(lake.run(rivermouth_spark, "a"))
     path = lake.path("bronze.both")
-    before = DeltaTable(str(path)).version()
-    ran(lake, rivermouth_spark, "b")
+    before = DeltaTable(path).version()
+    went_well(lake.run(rivermouth_spark, "b"))
     rivermouth_spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before}")
     stray = stray_file(path, hours=200)
 
-    [report] = maintained(lake, rivermouth_spark, "a")
+    reports = maintained(lake, rivermouth_spark, "a", "b")
 
-    assert report.error is not None
-    assert (report.error.code, report.error.where) == ("RM411", "b bronze.both")
+    errors = [each.error for each in reports if each.error]
+    assert [(each.code, each.where) for each in errors] == [("RM411", "b bronze.both")] * 2
+    assert exit_code(reports) == 3
     assert stray.exists()
-    assert DeltaTable(str(path)).version() == before + 3
+    assert DeltaTable(path).version() == before + 3
 
 
 @pytest.mark.thorough
@@ -311,7 +290,7 @@ def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_
     """Its log clean-up comes with commits, and would take the newest entry at last."""
     path = two.path("bronze.a")
     stray = stray_file(path, hours=200)
-    version = DeltaTable(str(path)).version()
+    version = DeltaTable(path).version()
 
     def later() -> float:
         return time.time() + 11 * 86400
@@ -323,7 +302,7 @@ def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_
     assert [each.table for each in report.tables if each.quiet] == ["bronze.a"]
     assert exit_code([report]) == 0
     assert stray.exists()
-    assert DeltaTable(str(path)).version() == version
+    assert DeltaTable(path).version() == version
 
 
 @pytest.mark.thorough
@@ -335,7 +314,7 @@ def test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made(
     assert report.error is None
     assert "no offsets table" in report.tables[0].quiet
     assert not two.path("rivermouth.offsets").exists()
-    ran(two, rivermouth_spark, "a")
+    went_well(two.run(rivermouth_spark, "a"))
     [again] = maintained(two, rivermouth_spark, "a")
     assert counts(again)["bronze.a"][0] > 1
 
@@ -372,11 +351,11 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     settings["warehouse"] = {"catalog": "spark_catalog", "schema": "named"}
     lake.file.write_text(json.dumps(settings), "utf-8")
     rivermouth_spark.sql("CREATE SCHEMA named")
-    ran(lake, rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
     dead = "SELECT * EXCEPT (commit, sequence), 'dead' AS commit, 2L AS sequence"
     rows = rivermouth_spark.sql(f"{dead} FROM named.a_quarantine LIMIT 1")
     rows.write.format("delta").mode("append").saveAsTable("named.a_quarantine")
-    held = rivermouth_spark.table("named.a_quarantine").count()
+    before = rivermouth_spark.table("named.a_quarantine").count()
 
     [report] = maintained(lake, rivermouth_spark, "p")
 
@@ -385,7 +364,7 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     assert found["named.a_quarantine"][2] == 1
     assert found["named.a"][0] > 1
     assert found["named.offsets"][0] > 1
-    assert rivermouth_spark.table("named.a_quarantine").count() == held - 1
+    assert rivermouth_spark.table("named.a_quarantine").count() == before - 1
     rivermouth_spark.sql("DROP SCHEMA named CASCADE")
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -21,12 +19,13 @@ from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.tables import status_table as render
 from rivermouth.verify import verify
 from tests.doubles import MemoryGroups
+from tests.faults.outcomes import went_well
 from tests.lake import Lake, append_pipeline, bid
+from tests.pages import page, snippets
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 TOPIC = "monitored-suite"
 T = TypeVar("T")
 ONE, TWO = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -126,11 +125,10 @@ def test_a_run_mirrors_its_position_and_goes_on_where_the_group_refuses(
         "reason": "the ledger tells no position",
     }
 
-    heard = lake.run(rivermouth_spark, "orders")
+    heard = went_well(lake.run(rivermouth_spark, "orders"))
 
-    assert [each.error for each in heard.ends] == [None]
     assert heard.mirrors == []
-    assert held(lake) == heard.commits[-1].position.offsets
+    assert in_the_group(lake) == heard.commits[-1].position.offsets
     assert mirror_in(lake) == {"group": "lake-orders", "behind": 0, "reason": None}
 
     lake.produce("monitored", [(None, bid(n), 0) for n in range(5)])
@@ -154,7 +152,7 @@ def test_a_run_mirrors_its_position_and_goes_on_where_the_group_refuses(
 
 def said_in_the_page(start: str) -> str:
     """The message in docs/reading.md that begins so, in one line."""
-    messages = re.findall(r"^```text\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    messages = snippets(page("reading"), "text")
     [found] = [" ".join(each.split()) for each in messages if each.startswith(start)]
     return found
 
@@ -166,7 +164,7 @@ def mirror_in(lake: Lake) -> Mapping[str, Any]:
     return mirror
 
 
-def held(lake: Lake) -> Mapping[TopicPartition, int | None]:
+def in_the_group(lake: Lake) -> Mapping[TopicPartition, int | None]:
     partitions = [TopicPartition("monitored", each) for each in (0, 1)]
     with closing(ConfiguredGroups(load(lake.file), unresolved)) as groups:
         return groups.read("lake-orders", partitions)

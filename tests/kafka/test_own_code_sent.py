@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.outcomes import went_well
+from tests.faults.outcomes import applied, refusal, went_well
 from tests.kafka.test_sinks import calling, proved, read_back, sending
 from tests.lake import Lake, bid, retrying
-from tests.processes import ROOT, said_by
+from tests.pages import page, section, snippets
+from tests.processes import said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-HERE = "tests.kafka.own_sinks"
 LEAST, MOST = "at-least-once", "at-most-once"
 
 
 def own(pipeline: dict[str, Any], function: str, schema: str = "item BIGINT") -> dict[str, Any]:
-    """The pipeline with a function of ``own_sinks`` before its sink."""
+    """The pipeline with a function before its sink."""
     target = {**pipeline["target"], "schema": schema}
-    return {**pipeline, "transform": f"{HERE}:{function}", "target": target}
+    return {**pipeline, "transform": f"tests.kafka.own_code:{function}", "target": target}
 
 
 def produce(lake: Lake, topic: str, number: int = 10) -> None:
@@ -36,7 +36,7 @@ def ids(lake: Lake, topic: str) -> list[str]:
 
 
 @pytest.mark.takes_long("shuffled")
-@pytest.mark.parametrize("function", ["even", "shuffled"])
+@pytest.mark.parametrize("function", ["even_items", "shuffled"])
 def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
     lake: Lake, rivermouth_spark: SparkSession, function: str
 ) -> None:
@@ -47,9 +47,8 @@ def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
     produce(lake, source, 40)
     lake.produce(source, [(None, b"oops", 0)])
 
-    heard = lake.run(rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     sent = [
         (dict(each.headers())["rm-id"].decode(), each.key(), json.loads(each.value())["item"])
         for each in read_back(lake.servers, sink)
@@ -74,19 +73,18 @@ def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("function", ["even", "shuffled"])
+@pytest.mark.parametrize("function", ["even_items", "shuffled"])
 def test_a_function_gets_made_rows_in_the_order_of_their_records(
     lake: Lake, rivermouth_spark: SparkSession, function: str
 ) -> None:
     source = f"own-called-{function}"
     lake.topic(source, 2)
-    lake.configure(p=own(calling(source, f"{HERE}:note"), function))
+    lake.configure(p=own(calling(source, "tests.kafka.called:note_items"), function))
     produce(lake, source, 40)
 
-    heard = lake.run(rivermouth_spark, "p")
+    heard = went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
-    assert sum(each.applied for commit in heard.commits for each in commit.rows) == 40
+    assert applied(heard) == 40
     proof = proved(lake)
     assert proof["ok"], proof
     assert proof["not_checked"] == {"rows_in_a_function": 40}
@@ -94,9 +92,7 @@ def test_a_function_gets_made_rows_in_the_order_of_their_records(
 
 @pytest.mark.thorough
 def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession) -> None:
-    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
-    part = page.partition("## Your own code before it")[2]
-    example = part.partition("```yaml\n")[2].partition("```")[0]
+    example, *_ = snippets(section(page("sinks"), "## Your own code before it"), "yaml")
     # Other tests on the worker's broker have a topic of the page's name, too.
     text = example.replace("localhost:9092", lake.servers).replace("[orders]", "[own-page]")
     lake.file.write_text(text, encoding="utf-8")
@@ -104,7 +100,7 @@ def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession
     lake.topic("orders-upper")
     lake.produce("own-page", [(None, b'{"order_id": 7, "status": "paid"}', 0)])
 
-    assert lake.run(rivermouth_spark, "paid").ends[0].error is None
+    went_well(lake.run(rivermouth_spark, "paid"))
 
     [found] = read_back(lake.servers, "orders-upper")
     assert (found.key(), json.loads(found.value())) == (b"7", {"id": 7, "status": "PAID"})
@@ -116,28 +112,28 @@ def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession
 def test_a_made_row_that_names_no_topic_is_told_and_nothing_is_sent(
     lake: Lake, rivermouth_spark: SparkSession, delivery: str
 ) -> None:
-    for topic in ("own-routed-in", "own-routed-a", "own-routed-b"):
-        lake.topic(topic, 1)
+    topics = ("own-routed-in", "own-routed-a", "own-routed-b")
+    for topic in topics:
+        lake.topic(topic)
     place = {"topic_column": "to", "message_key": ["item"], "delivery": delivery}
     plain = sending("own-routed-in", "own-routed-a", **place)
     plain["target"]["kafka"] = ["own-routed-a", "own-routed-b"]
     lake.configure(p=retrying(own(plain, "routed", "item BIGINT, `to` STRING"), 1))
     lake.produce("own-routed-in", [(None, bid(i), 0) for i in range(4)])
-    assert lake.run(rivermouth_spark, "p").ends[0].error is None
+    went_well(lake.run(rivermouth_spark, "p"))
     assert [each.key() for each in read_back(lake.servers, "own-routed-a")] == [b"0", b"2"]
     proof = proved(lake)
     assert proof["ok"], proof
     assert proof["not_checked"] == {"rows_of_own_code": 4}
 
     lake.produce("own-routed-in", [(None, bid(i), 0) for i in range(4, 9)])
-    error = lake.run(rivermouth_spark, "p").ends[0].error
+    error = refusal(lake.run(rivermouth_spark, "p"))
 
-    assert error is not None
     assert error.code == "RM506"
     assert "to names none of the topics" in error.found, error
     assert '"offset":7' in error.found
     assert len(ids(lake, "own-routed-a")) + len(ids(lake, "own-routed-b")) == 4
-    for topic in ("own-routed-in", "own-routed-a", "own-routed-b"):
+    for topic in topics:
         lake.delete_topic(topic)
 
 
@@ -161,7 +157,7 @@ def test_a_killed_driver_leaves_what_is_promised_of_made_rows(
     source, sink = f"own-kill-{delivery}", f"own-kill-{delivery}-out"
     lake.topic(source, 2)
     lake.topic(sink)
-    lake.configure(p=own(sending(source, sink, delivery=delivery), "even"))
+    lake.configure(p=own(sending(source, sink, delivery=delivery), "even_items"))
     for point, expected in KILLS[delivery].items():
         before = len(ids(lake, sink))
         produce(lake, source, 40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,22 +9,26 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import DataFrame, SparkSession
 
 import rivermouth
 from rivermouth import OffsetRange, TopicPartition
 from rivermouth.errors import RangesRefused, RetentionLost, TopicMissing, TopicRecreated
 from rivermouth.local.broker import Broker
+from rivermouth.replay.readable import ReadableRange
+from tests.faults.outcomes import went_well
+from tests.kafka.topics import (
+    CLEANS_AT_ONCE,
+    add_partitions,
+    delete_before,
+    in_transaction,
+    let_compact,
+    wait_for_compaction,
+)
 from tests.lake import Lake, append_pipeline, bid
-from tests.waiting import wait_for, wait_for_markers
+from tests.pages import page, section, snippets
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-
-PAGE = (Path(__file__).parents[2] / "docs" / "reading.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("\n## Ranges as values\n")[2].partition("\n## ")[0]
 
 
 def span(topic: str, partition: int, start: int, until: int) -> OffsetRange:
@@ -37,50 +40,19 @@ def places(raw: DataFrame) -> list[tuple[int, int]]:
     return sorted((each["partition"], each["offset"]) for each in raw.collect())
 
 
-def add_partitions(lake: Lake, topic: str, count: int) -> None:
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    for done in admin.create_partitions([NewPartitions(topic, count)]).values():
-        done.result(30)
-    wait_for(lambda: len(admin.list_topics(topic, 10).topics[topic].partitions) == count)
-
-
-def delete_before(lake: Lake, topic: str, offset: int) -> None:
-    """Delete the records of partition 0 before ``offset``, as retention does."""
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    for done in admin.delete_records([NativeTopicPartition(topic, 0, offset)]).values():
-        done.result(30)
-
-
-def in_transaction(
-    lake: Lake, topic: str, *values: bytes, commit: bool | None, key: bytes | None = None
-) -> Producer:
-    """Write records in a transaction; it stays open where ``commit`` is None."""
-    options = {"bootstrap.servers": lake.servers, "transactional.id": f"{topic}-{commit}"}
-    producer = Producer(options)
-    producer.init_transactions()
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value, key, partition=0)
-    producer.flush()
-    if commit is not None:
-        (producer.commit_transaction if commit else producer.abort_transaction)()
-        wait_for_markers(options)
-    return producer
-
-
 def test_the_same_records_come_each_time_and_none_beyond_the_borders(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("reread", 2)
     config = lake.configure(p=append_pipeline("reread"))
     lake.produce("reread", [(None, bid(i), i % 2) for i in range(20)])
-    in_transaction(lake, "reread", bid(90), bid(91), commit=False)  # 10, 11, marker 12
-    in_transaction(lake, "reread", bid(92), commit=True)  # 13, marker 14
+    in_transaction(lake.servers, "reread", bid(90), bid(91), commit=False)  # 10, 11, marker 12
+    in_transaction(lake.servers, "reread", bid(92), commit=True)  # 13, marker 14
     wanted = [span("reread", 0, 3, 5), span("reread", 0, 8, 15), span("reread", 1, 4, 7)]
 
     raw = rivermouth.read(rivermouth_spark, config, [*wanted, span("reread", 1, 0, 0)])
     first = places(raw)
-    add_partitions(lake, "reread", 4)
+    add_partitions(lake.servers, "reread", 4)
     lake.produce("reread", [(None, bid(i), i % 4) for i in range(20)])
 
     expected = [(0, 3), (0, 4), (0, 8), (0, 9), (0, 13), (1, 4), (1, 5), (1, 6)]
@@ -100,10 +72,10 @@ def test_what_is_deleted_or_not_written_is_refused_before_anything_is_read(
     lake.topic("refused")
     config = lake.configure(p=append_pipeline("refused"))
     lake.produce("refused", [(None, bid(i), 0) for i in range(10)])
-    left_open = in_transaction(lake, "refused", bid(90), commit=None)  # 10
+    left_open = in_transaction(lake.servers, "refused", bid(90), commit=None)  # 10
     whole = span("refused", 0, 2, 10)
     late = rivermouth.read(rivermouth_spark, config, [whole])
-    delete_before(lake, "refused", 6)
+    delete_before(lake.servers, "refused", 0, 6)
 
     def refusal(*ranges: OffsetRange) -> Exception:
         with pytest.raises(rivermouth.RivermouthError) as refused:
@@ -146,10 +118,9 @@ def test_a_reread_of_each_recorded_range_gives_the_rows_of_the_table(
     lake.topic("recorded", 2)
     config = lake.configure(p=append_pipeline("recorded", max_offsets_per_trigger=10))
     lake.produce("recorded", [(None, bid(i), i % 2) for i in range(25)])
-    in_transaction(lake, "recorded", bid(90), commit=False)
+    in_transaction(lake.servers, "recorded", bid(90), commit=False)
     lake.produce("recorded", [(b"k", b"{oops", 0), (None, bid(26), 0)])
-    heard = lake.run(rivermouth_spark, "p")
-    assert heard.ends[0].error is None, str(heard.ends[0].error)
+    heard = went_well(lake.run(rivermouth_spark, "p"))
 
     entries = rivermouth.ranges(config, "p")
     whole = rivermouth.read(rivermouth_spark, config, entries, pipeline="p")
@@ -206,23 +177,58 @@ def test_a_range_between_two_times_begins_and_ends_at_the_first_record_from_then
 
 @pytest.mark.thorough
 def test_the_python_of_the_page_runs(
-    tmp_path: Path,
-    rivermouth_broker: Broker,
+    lake: Lake,
     rivermouth_spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
     lake.topic("bids_of_the_page", 2)
     lake.configure(bids_of_the_page=append_pipeline("bids_of_the_page"))
     lake.produce("bids_of_the_page", [(None, bid(i), i % 2) for i in range(20)])
-    assert lake.run(rivermouth_spark, "bids_of_the_page").ends[0].error is None
-    lake.file.rename(tmp_path / "lake.yml")
-    monkeypatch.chdir(tmp_path)
+    went_well(lake.run(rivermouth_spark, "bids_of_the_page"))
+    lake.file.rename(lake.folder / "lake.yml")
+    monkeypatch.chdir(lake.folder)
     names: dict[str, Any] = {"spark": rivermouth_spark}
-    snippets = re.findall(r"^```python\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
-    assert len(snippets) == 2
-    for snippet in snippets:
+    shown = snippets(section(page("reading"), "## Ranges as values"), "python")
+    assert len(shown) == 2
+    for snippet in shown:
         exec(snippet.replace('"bids"', '"bids_of_the_page"'), names)
     said = capsys.readouterr().out
     assert "6 records from 2 to 7 deleted: None" in said
+
+
+@pytest.mark.thorough
+def test_what_compaction_took_is_told_by_counts_and_the_rest_comes_each_time(
+    tmp_path: Path, rivermouth_spark: SparkSession
+) -> None:
+    with Broker(settings=CLEANS_AT_ONCE) as broker:
+        check_compaction(Lake(tmp_path, broker.bootstrap_servers), rivermouth_spark)
+
+
+def check_compaction(lake: Lake, spark: SparkSession) -> None:
+    lake.topic("compacted")
+    config = lake.configure(p=append_pipeline("compacted"))
+    lake.produce("compacted", [(b"%d" % (i % 3), bid(i), 0) for i in range(9)])
+    in_transaction(lake.servers, "compacted", bid(90), commit=False, key=b"2")  # 9, marker 10
+    lake.produce("compacted", [(b"last", bid(11), 0)])
+    whole, first, rest = (span("compacted", 0, *each) for each in ((0, 12), (0, 5), (5, 12)))
+    [before] = rivermouth.readable(config, [whole])
+    assert before == ReadableRange(whole, records=10, first=0, last=11)
+    raw = rivermouth.read(spark, config, [whole])
+    assert places(raw) == [(0, each) for each in (*range(9), 11)]
+
+    let_compact(lake.servers, "compacted")
+    wait_for_compaction(lake.servers, config, "compacted", range(6), bid(0))
+
+    left = [(0, each) for each in (6, 7, 8, 11)]
+    assert places(raw) == left, "the same value, evaluated again"
+    again = rivermouth.read(spark, config, [first, rest], pipeline="p")
+    assert [places(again.select("_kafka.*")) for _ in range(2)] == [left, left]
+    assert sorted(row[0] for row in again.select("row.auction").collect()) == [6, 7, 8, 11]
+    assert rivermouth.readable(config, [whole]) == (
+        ReadableRange(whole, records=4, first=6, last=11),
+    )
+    assert rivermouth.readable(config, [first, rest]) == (
+        ReadableRange(first),
+        ReadableRange(rest, records=4, first=6, last=11),
+    )

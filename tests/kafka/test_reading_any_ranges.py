@@ -16,7 +16,7 @@ import rivermouth
 from rivermouth import OffsetRange, TopicPartition
 from rivermouth.config import Config
 from rivermouth.replay.readable import ReadableRange
-from tests.kafka.test_reading import add_partitions
+from tests.kafka.topics import add_partitions
 from tests.lake import Lake, append_pipeline, bid
 from tests.waiting import wait_for_markers
 
@@ -118,8 +118,8 @@ class Asked:
     def check(self) -> None:
         """Evaluate it: exactly these rows, and none of them twice."""
         if self.decoded:
-            told = self.frame.select("_kafka.partition", "_kafka.offset", "row.auction").collect()
-            found = [(each["partition"], each["offset"], each["auction"]) for each in told]
+            rows = self.frame.select("_kafka.partition", "_kafka.offset", "row.auction").collect()
+            found = [(each["partition"], each["offset"], each["auction"]) for each in rows]
         else:
             raw = self.frame.select("partition", "offset", "value").collect()
             found = [(p, offset, json.loads(bytes(value))["auction"]) for p, offset, value in raw]
@@ -137,10 +137,10 @@ def ask(spark: SparkSession, config: Config, filled: Filled) -> Asked:
 
 def check_counts(config: Config, filled: Filled, ranges: list[OffsetRange]) -> None:
     """What is told of ranges without Spark: how many records, the first and the last one."""
-    for told, each in zip(rivermouth.readable(config, ranges), ranges, strict=True):
+    for readable, each in zip(rivermouth.readable(config, ranges), ranges, strict=True):
         rows = filled.within(each)
         first, last = (rows[0][1], rows[-1][1]) if rows else (None, None)
-        assert told == ReadableRange(each, len(rows), first, last)
+        assert readable == ReadableRange(each, len(rows), first, last)
 
 
 @pytest.mark.thorough
@@ -157,7 +157,7 @@ def test_any_ranges_give_exactly_their_rows_also_after_partitions_were_added(
     for each in asked:
         each.check()
     check_counts(config, filled, asked[-1].ranges)
-    add_partitions(lake, topic, 4)
+    add_partitions(lake.servers, topic, 4)
     filled.partitions = 4
     filled.fill(4)
     later = [ask(rivermouth_spark, config, filled) for _ in range(count // 2)]

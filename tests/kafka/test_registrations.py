@@ -10,9 +10,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.app import main
 from rivermouth.config.platforms import LOCAL, SERVERLESS
 from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
+from tests.commands import command
 from tests.faults.checker.at_length import at_length
 from tests.kinds.kinds import PAIRS, registered
 from tests.lake import Lake
@@ -100,15 +99,14 @@ def pipeline(topic: str, form: str, table: str, **target: object) -> dict[str, A
     }
 
 
-def proofs(lake: Lake, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+def proofs(lake: Lake) -> tuple[int, dict[str, Any]]:
     """The exit code of ``verify``, and what it says of each pipeline."""
-    with pytest.raises(SystemExit) as ended:
-        main(["verify", str(lake.file), "--json"])
-    said = json.loads(capsys.readouterr().out)["pipelines"]
-    return int(str(ended.value.code)), {each["name"]: each for each in said}
+    done = lake.command("verify", "--json")
+    pipelines = json.loads(done.stdout)["pipelines"]
+    return done.returncode, {each["name"]: each for each in pipelines}
 
 
-def held(lake: Lake, table: str) -> list[tuple[Any, ...]]:
+def places(lake: Lake, table: str) -> list[tuple[Any, ...]]:
     rows = lake.rows(table)
     return sorted(
         (row["_kafka"]["partition"], row["_kafka"]["offset"], row["id"], row["status"])
@@ -129,12 +127,8 @@ def test_a_file_with_the_new_names_is_valid_where_they_are_registered(shop: Lake
     )
 
 
-def test_the_schema_of_the_configuration_offers_them(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["config", "schema"])
-    schema = json.loads(capsys.readouterr().out)
+def test_the_schema_of_the_configuration_offers_them() -> None:
+    schema = json.loads(command("config", "schema").stdout)
     (one,) = schema["properties"]["pipelines"]["patternProperties"].values()
     source, target = (one["properties"][name]["properties"] for name in ("source", "target"))
     assert source["format"]["anyOf"][0]["enum"] == ["json", "pairs"]
@@ -155,7 +149,7 @@ def test_a_landing_is_taken_only_where_the_platform_has_what_it_needs() -> None:
 
 
 def test_each_good_record_has_its_effect(shop: Lake) -> None:
-    assert held(shop, "bronze.receipts") == [
+    assert places(shop, "bronze.receipts") == [
         (0, 0, 1, "open"),
         (0, 1, 2, "open"),
         (0, 2, 1, "paid"),
@@ -166,14 +160,14 @@ def test_each_good_record_has_its_effect(shop: Lake) -> None:
         (1, 1, 6, "new"),
         (1, 2, 6, "again"),
     ]
-    assert held(shop, "silver.orders") == [
+    assert places(shop, "silver.orders") == [
         (0, 0, 1, "open"),
         (0, 1, 2, "open"),
         (0, 9, 4, None),
         (1, 1, 6, "new"),
     ]
-    assert held(shop, "bronze.bids") == [(0, 0, 1, "a"), (0, 1, 1, "b"), (0, 3, 1, "c")]
-    assert held(shop, "silver.bids") == [(0, 0, 1, "a")]
+    assert places(shop, "bronze.bids") == [(0, 0, 1, "a"), (0, 1, 1, "b"), (0, 3, 1, "c")]
+    assert places(shop, "silver.bids") == [(0, 0, 1, "a")]
     amounts = {row["id"]: row["amount"] for row in shop.rows("silver.orders")}
     assert amounts == {1: Decimal("10.50"), 2: None, 4: Decimal("1.01"), 6: None}
 
@@ -226,9 +220,8 @@ def test_status_shows_them_caught_up(shop: Lake) -> None:
 
 
 def test_verify_proves_every_record(shop: Lake) -> None:
-    done = shop.command("verify", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
+    code, found = proofs(shop)
+    assert code == 0, found
     figures = {
         name: (each["records"], each["quarantined"], each.get("repeated"), each["unchecked"])
         for name, each in found.items()
@@ -241,51 +234,38 @@ def test_verify_proves_every_record(shop: Lake) -> None:
     }
 
 
-Spoil = Callable[[DeltaTable], object]
 OF_OFFSET_2 = """named_struct('topic', _kafka['topic'], 'partition', _kafka['partition'],
     'offset', 2, 'timestamp', _kafka['timestamp'])"""
-DAMAGES: Mapping[str, tuple[str, Spoil, str]] = {
+PAID = {"status": "'paid'"}
+DAMAGES: Mapping[str, tuple[str, str, dict[str, str], str]] = {
     "the row of a later record": (
         "silver.orders",
-        partial(
-            DeltaTable.update,
-            updates={"status": "'paid'", "_kafka": OF_OFFSET_2},
-            predicate="id = 1",
-        ),
+        "id = 1",
+        {**PAID, "_kafka": OF_OFFSET_2},
         "different",
     ),
-    "another value": (
-        "silver.orders",
-        partial(DeltaTable.update, updates={"status": "'paid'"}, predicate="id = 1"),
-        "different",
-    ),
-    "no row of a key": ("silver.orders", partial(DeltaTable.delete, predicate="id = 6"), "missing"),
-    "a value of the new format": (
-        "bronze.receipts",
-        partial(DeltaTable.update, updates={"amount": "1.00"}, predicate="id = 4"),
-        "different",
-    ),
-    "no row of a record": (
-        "bronze.receipts",
-        partial(DeltaTable.delete, predicate="id = 4"),
-        "missing",
-    ),
+    "another value": ("silver.orders", "id = 1", PAID, "different"),
+    "no row of a key": ("silver.orders", "id = 6", {}, "missing"),
+    "a value of the new format": ("bronze.receipts", "id = 4", {"amount": "1.00"}, "different"),
+    "no row of a record": ("bronze.receipts", "id = 4", {}, "missing"),
 }
+"""Where a row gets other values, or is deleted, and what ``verify`` calls that."""
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_verify_finds_a_wrong_row(
-    shop: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
-) -> None:
+def test_verify_finds_a_wrong_row(shop: Lake, tmp_path: Path, damage: str) -> None:
     copy = Lake(tmp_path / "copy", shop.servers)
     shutil.copytree(shop.folder, copy.folder)
-    table, spoil, kind = DAMAGES[damage]
+    table, row, values, kind = DAMAGES[damage]
 
-    spoil(DeltaTable(str(copy.path(table))))
+    spoilt = DeltaTable(copy.path(table))
+    if values:
+        spoilt.update(values, predicate=row)
+    else:
+        spoilt.delete(row)
 
-    code, found = proofs(copy, capsys)
+    code, found = proofs(copy)
     assert code == 3
-    faulty = {name for name, each in found.items() if not each["ok"]}
-    assert faulty == {"orders" if table == "silver.orders" else "receipts"}
-    (bad,) = faulty
-    assert found[bad][kind] == 1, found[bad]["problems"]
+    [faulty] = (name for name, each in found.items() if not each["ok"])
+    assert faulty == ("orders" if table == "silver.orders" else "receipts")
+    assert found[faulty][kind] == 1, found[faulty]["problems"]

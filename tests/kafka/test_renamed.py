@@ -13,19 +13,12 @@ from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.sql import query
 from rivermouth.operate.status import State, status
 from rivermouth.verify import Since, beside_offsets, standings, verify
-from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.faults.outcomes import refusal, went_well
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MODES = {"append": (append_pipeline, bid(1)), "upsert": (upsert_pipeline, order(1, "new", 1))}
-
-
-def ran(lake: Lake, spark: SparkSession, name: str) -> Heard:
-    heard = lake.run(spark, name)
-    [end] = heard.ends
-    if end.error is not None:
-        raise end.error
-    return heard
 
 
 def produced(lake: Lake, topic: str, value: bytes) -> None:
@@ -45,17 +38,18 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     lake.topic(topic)
     produced(lake, topic, value)
     config = lake.configure(first=pipeline)
-    ran(lake, rivermouth_spark, "first")
+    went_well(lake.run(rivermouth_spark, "first"))
     proofs = beside_offsets(config.folder)
     assert verify(config, proofs=proofs).ok
     produced(lake, topic, value)
 
     lake.configure(second=pipeline)
-    with pytest.raises(IdentityChanged, match="ledger: first"):
-        ran(lake, rivermouth_spark, "second")
+    halted = refusal(lake.run(rivermouth_spark, "second"))
+    assert isinstance(halted, IdentityChanged)
+    assert "ledger: first" in str(halted)
     config = lake.configure(second={**pipeline, "ledger": "first"})
     proof = standings(config)(config.pipelines["second"])
-    heard = ran(lake, rivermouth_spark, "second")
+    heard = went_well(lake.run(rivermouth_spark, "second"))
 
     assert proof is not None, "what was proved under the first name is not lost"
     assert proof.void is None
@@ -70,9 +64,9 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     assert proved.records == 6
     bad = query(config, f"SELECT count(*) AS n FROM {table}_quarantine").as_dicts()
     assert bad == [{"n": 2}]
-    held = str(lake.path(f"{table}_quarantine"))
-    rows = rivermouth_spark.read.format("delta").load(held).where("sequence = 2")
-    rows.withColumn("commit", F.lit("dead")).write.format("delta").mode("append").save(held)
+    quarantine = str(lake.path(f"{table}_quarantine"))
+    rows = rivermouth_spark.read.format("delta").load(quarantine).where("sequence = 2")
+    rows.withColumn("commit", F.lit("dead")).write.format("delta").mode("append").save(quarantine)
     upkeep = Maintenance(config, rivermouth_spark, lake.scratch, clock=lambda: 4e9)
     [report] = upkeep.pipelines(["second"])
     assert report.error is None

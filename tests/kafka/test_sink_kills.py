@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
+import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,59 +22,40 @@ from pyspark.sql import SparkSession
 from rivermouth.local.broker import Broker
 from tests.faults.campaign.paths import Paths
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
-from tests.faults.striking import when
-from tests.kafka.torn_sinks import (
-    BY_SPARK,
-    FUNCTION,
-    KINDS,
-    LEAST,
-    LEDGER,
-    MOST,
-    PROMISE,
-    Torn,
-    arrived,
-    whole,
-)
-from tests.lake import Lake
+from tests.faults.striking import arrival, when
+from tests.kafka.test_sinks import calling, proved, read_back, sending
+from tests.lake import Lake, bid
+from tests.pages import page
 from tests.processes import ROOT, said_by
 
+LEAST, MOST = "at-least-once", "at-most-once"
+BY_SPARK = "at-most-once-by-spark"
+"""Where Spark commits the entries. At least once that is killed through Connect."""
+FUNCTION, FUNCTION_MOST = "function", "function-at-most-once"
+KINDS = (LEAST, MOST, BY_SPARK, FUNCTION, FUNCTION_MOST)
+PROMISE = {LEAST: LEAST, MOST: MOST, FUNCTION_MOST: MOST, BY_SPARK: MOST}
+"""What is promised to each kind; a function with a transaction of its own is not in the table."""
+LEDGER = "rivermouth.ledger_p"
+PER_ROUND = 2000
+PARTITIONS = 2
+
 FIRST = "first record in the sink"
-POINTS: dict[str, str] = {
-    "P3": "before the batch is written",
-    "P14": "before the rows are sent",
-    FIRST: "while the rows are sent",
-    "P15": "all rows are sent",
-    "P17": "before the commit",
-    "P18": "the commit is made",
-    "P6": "the commit returned",
-    "P7": "the commit was read back",
+NONE, SOME, ALL = "0", "0 to all", "all"
+POINTS = {
+    "P3": ("before the batch is written", (NONE, NONE), (NONE, NONE)),
+    "P14": ("before the rows are sent", (NONE, NONE), (NONE, ALL)),
+    FIRST: ("while the rows are sent", (SOME, NONE), (NONE, SOME)),
+    "P15": ("all rows are sent", (ALL, NONE), (NONE, NONE)),
+    "P17": ("before the commit", (ALL, NONE), (NONE, NONE)),
+    "P18": ("the commit is made", (NONE, NONE), (NONE, ALL)),
+    "P6": ("the commit returned", (NONE, NONE), (NONE, ALL)),
+    "P7": ("the commit was read back", (NONE, NONE), (NONE, ALL)),
 }
+"""Of each point its name on the page, and for each delivery, at least once and at most once, which
+records of the batch are sent again, and which are never sent.
+"""
 OF_DRIVER = ("P17", "P18")
 """Those that are passed only where the driver commits by itself."""
-NONE, SOME, ALL = "0", "0 to all", "all"
-PROMISED: dict[str, dict[str, tuple[str, str]]] = {
-    LEAST: {
-        "P3": (NONE, NONE),
-        "P14": (NONE, NONE),
-        FIRST: (SOME, NONE),
-        "P15": (ALL, NONE),
-        "P17": (ALL, NONE),
-        "P18": (NONE, NONE),
-        "P6": (NONE, NONE),
-        "P7": (NONE, NONE),
-    },
-    MOST: {
-        "P3": (NONE, NONE),
-        "P14": (NONE, ALL),
-        FIRST: (NONE, SOME),
-        "P15": (NONE, NONE),
-        "P17": (NONE, NONE),
-        "P18": (NONE, ALL),
-        "P6": (NONE, ALL),
-        "P7": (NONE, ALL),
-    },
-}
-"""By delivery and point: which records of the batch are sent again, and which are never sent."""
 SHORT = frozenset({(LEAST, "P15"), (MOST, "P14")})
 """A kill after which something is sent again, and one after which it is lost."""
 SHORT_KINDS = {(kind,) for kind, _ in SHORT}
@@ -76,70 +63,149 @@ SHORT_KINDS = {(kind,) for kind, _ in SHORT}
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
 
+@dataclass
+class KilledLake:
+    """A lake whose drivers are killed, one after the other."""
+
+    lake: Lake
+    spark: SparkSession | None
+    kind: str
+    produced: int = 0
+    lost: int = 0
+
+    @property
+    def source(self) -> str:
+        return f"sink-kills-{self.kind}"
+
+    @property
+    def calls(self) -> bool:
+        """Whether the rows go to a function, and from there into the database."""
+        return self.kind in (FUNCTION, FUNCTION_MOST)
+
+    @property
+    def sink(self) -> str:
+        return f"{self.source}-out"
+
+    @property
+    def database(self) -> Path:
+        return self.lake.folder / "bids.db"
+
+    @property
+    def trace(self) -> Path:
+        return self.lake.folder / "trace.jsonl"
+
+    def produce(self) -> None:
+        """The records of one more round; one of them is bad."""
+        made = [(None, bid(self.produced + i), i % PARTITIONS) for i in range(PER_ROUND)]
+        self.lake.produce(self.source, [*made, (None, b"oops", 0)])
+        self.produced += PER_ROUND
+
+    def ids(self) -> Counter[str]:
+        """How often each good record is in the sink."""
+        if not self.calls:
+            found = read_back(self.lake.servers, self.sink)
+            return Counter(dict(each.headers())["rm-id"].decode() for each in found)
+        with closing(sqlite3.connect(self.database)) as database:
+            try:
+                return Counter(
+                    str(each) for (each,) in database.execute("SELECT auction FROM bids")
+                )
+            except sqlite3.OperationalError:
+                return Counter()
+
+    @contextmanager
+    def driver(
+        self, failpoints: str = "", *, jvm_dies: bool = False
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A driver that ends where the topic ends, if it is not killed before.
+
+        Where the rows go to a function, the workers of its JVM know the database.
+        """
+        spark = None if jvm_dies or self.calls else self.spark
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RIVERMOUTH_TRACE", str(self.trace))
+            patch.setenv("BIDS_DB", str(self.database))
+            with self.lake.driver("p", spark=spark, failpoints=failpoints) as process:
+                yield process
+
+    def committed(self) -> int:
+        """How many good records the ledger covers."""
+        if not self.lake.path(LEDGER).exists():
+            return 0
+        proof = proved(self.lake)
+        return int(proof["records"]) - int(proof["quarantined"])
+
+
+def arrived(killed: KilledLake) -> Callable[[], bool]:
+    """Whether something has got to the sink since now."""
+    if killed.calls:
+        before = killed.ids().total()
+        return lambda: killed.ids().total() > before
+    return arrival(killed.lake.servers, killed.sink, partitions=1)
+
+
 @pytest.fixture(scope="module", params=KINDS)
-def torn(
+def killed(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     rivermouth_spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Torn:
-    folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
-    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
-    return whole(lake, rivermouth_spark, request.param)
+) -> KilledLake:
+    kind: str = request.param
+    lake = Lake(tmp_path_factory.mktemp(f"sink-kills-{kind}"), rivermouth_broker.bootstrap_servers)
+    made = KilledLake(lake, rivermouth_spark, kind)
+    lake.topic(made.source, PARTITIONS)
+    if kind == FUNCTION:
+        pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")
+    elif kind == FUNCTION_MOST:
+        pipeline = calling(made.source, "tests.kafka.called:keep", delivery=MOST)
+    else:
+        lake.topic(made.sink, 1)
+        commit = "spark" if kind == BY_SPARK else "auto"
+        pipeline = sending(made.source, made.sink, delivery=PROMISE[kind], commit=commit)
+    lake.configure(p=pipeline)
+    return made
 
 
-@pytest.fixture(scope="module")
-def torn_by_spark(
-    rivermouth_broker: Broker,
-    rivermouth_spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Torn:
-    folder = tmp_path_factory.mktemp(f"sink-kills-{BY_SPARK}")
-    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
-    return whole(lake, rivermouth_spark, BY_SPARK)
-
-
-@pytest.mark.short(("torn", "point"), SHORT)
+@pytest.mark.short(("killed", "point"), SHORT)
 @pytest.mark.parametrize("point", POINTS)
-def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point: str) -> None:
-    kill(torn, point)
+def test_a_driver_killed_at_the_point_leaves_what_is_promised(
+    killed: KilledLake, point: str
+) -> None:
+    if killed.kind != BY_SPARK or point not in OF_DRIVER:
+        kill(killed, point)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("point", [each for each in POINTS if each not in OF_DRIVER])
-def test_so_does_one_whose_entries_spark_commits(torn_by_spark: Torn, point: str) -> None:
-    kill(torn_by_spark, point)
-
-
-def kill(torn: Torn, point: str) -> None:
+def kill(killed: KilledLake, point: str) -> None:
     """Kill a driver at the point, and compare what it has left with what is promised."""
-    torn.produce()
-    before, committed = torn.ids(), torn.committed()
-    waiting = torn.produced - committed
-    seen = arrived(torn) if point == FIRST else None
+    killed.produce()
+    before, committed = killed.ids(), killed.committed()
+    waiting = killed.produced - committed
+    seen = arrived(killed) if point == FIRST else None
 
     # The commit of an opening passes these points, too.
-    opens = not torn.lake.path(LEDGER).exists()
+    opens = not killed.lake.path(LEDGER).exists()
     times = 2 if opens and point in ("P3", *OF_DRIVER, "P6", "P7") else 1
     failpoints = "" if seen else f"{point}={times}*kill"
     # What a JVM sends goes on until it dies.
-    with torn.driver(failpoints, jvm_dies=seen is not None) as driver:
+    with killed.driver(failpoints, jvm_dies=seen is not None) as driver:
         if seen:
             when(seen, driver.pid).join()
         said = said_by(driver)
 
     assert driver.returncode == -signal.SIGKILL, said
-    sent, now = torn.ids().total() - before.total(), torn.committed()
+    sent, now = killed.ids().total() - before.total(), killed.committed()
     ahead = sent if now == committed else 0
     lost = 0 if now == committed else waiting - sent
-    if torn.kind == FUNCTION:
-        assert torn.ids().total() >= now  # what is committed is there
-        assert max(torn.ids().values(), default=1) == 1
+    if killed.kind == FUNCTION:
+        assert killed.ids().total() >= now  # what is committed is there
+        assert max(killed.ids().values(), default=1) == 1
         return
-    torn.lost += lost
-    promised = PROMISED[PROMISE[torn.kind]][point]
-    assert _fits(ahead, waiting, promised[0]), (ahead, waiting)
-    assert _fits(lost, waiting, promised[1]), (lost, waiting)
+    killed.lost += lost
+    _, at_least_once, at_most_once = POINTS[point]
+    again, never = at_least_once if PROMISE[killed.kind] == LEAST else at_most_once
+    assert _fits(ahead, waiting, again), (ahead, waiting)
+    assert _fits(lost, waiting, never), (lost, waiting)
 
 
 def _fits(number: int, waiting: int, word: str) -> bool:
@@ -149,46 +215,42 @@ def _fits(number: int, waiting: int, word: str) -> bool:
     return number == (waiting if word == ALL else 0)
 
 
-@pytest.mark.short(("torn",), SHORT_KINDS)
-def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -> None:
-    finish(torn)
+@pytest.mark.short(("killed",), SHORT_KINDS)
+def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(killed: KilledLake) -> None:
+    finish(killed)
 
 
-@pytest.mark.thorough
-def test_after_all_kills_every_promise_was_kept_where_spark_commits(torn_by_spark: Torn) -> None:
-    finish(torn_by_spark)
-    table = torn_by_spark.lake.path(LEDGER)
-    assert torn_by_spark.trace.exists()
-    assert Paths(torn_by_spark.trace, {"p": table}, AT_MOST_ONCE).check() == []
-
-
-def finish(torn: Torn) -> None:
+def finish(killed: KilledLake) -> None:
     """Run a driver to its end, and count what is in the sink after all kills."""
-    torn.produce()
-    with torn.driver() as driver:
+    killed.produce()
+    with killed.driver() as driver:
         said = said_by(driver)
     assert driver.returncode == 0, said
 
-    proof, ids = torn.proof(), torn.ids()
+    proof, ids = proved(killed.lake), killed.ids()
     assert proof["ok"], proof
-    assert proof["records"] - proof["quarantined"] == torn.produced > 0
-    if PROMISE.get(torn.kind) == MOST:
+    assert proof["records"] - proof["quarantined"] == killed.produced > 0
+    if PROMISE.get(killed.kind) == MOST:
         assert max(ids.values()) == 1
-        assert len(ids) == torn.produced - torn.lost
-        told = proof["not_checked"].get("records_not_in_the_sink", 0)
-        assert told == (0 if torn.calls else torn.lost)  # nobody can read what a function has
+        assert len(ids) == killed.produced - killed.lost
+        missing = proof["not_checked"].get("records_not_in_the_sink", 0)
+        assert missing == (
+            0 if killed.calls else killed.lost
+        )  # nobody can read what a function has
         return
-    assert len(ids) == torn.produced
+    assert len(ids) == killed.produced
     repeated = ids.total() - len(ids)
-    assert repeated == (0 if torn.kind == FUNCTION else proof["repeated"])
+    assert repeated == (0 if killed.kind == FUNCTION else proof["repeated"])
 
 
-@pytest.mark.short(("torn",), SHORT_KINDS)
-def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
-    effect = AT_MOST_ONCE if PROMISE.get(torn.kind) == MOST else AT_LEAST_ONCE
-    steps = Counter(json.loads(each)["step"] for each in torn.trace.read_text("utf-8").splitlines())
+@pytest.mark.short(("killed",), SHORT_KINDS)
+def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(killed: KilledLake) -> None:
+    effect = AT_MOST_ONCE if PROMISE.get(killed.kind) == MOST else AT_LEAST_ONCE
+    steps = Counter(
+        json.loads(each)["step"] for each in killed.trace.read_text("utf-8").splitlines()
+    )
     assert steps["send"] >= steps["sent"] > 0
-    assert Paths(torn.trace, {"p": torn.lake.path(LEDGER)}, effect).check() == []
+    assert Paths(killed.trace, {"p": killed.lake.path(LEDGER)}, effect).check() == []
 
 
 def table() -> str:
@@ -198,18 +260,13 @@ def table() -> str:
         "| a function with its own transaction: stored twice | lost |",
         "|---|---|---|---|---|---|---|",
     ]
-    for point, words in POINTS.items():
-        cells = [*PROMISED[LEAST][point], *PROMISED[MOST][point], NONE, NONE]
+    for words, at_least_once, at_most_once in POINTS.values():
+        cells = [*at_least_once, *at_most_once, NONE, NONE]
         lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def test_the_page_on_sinks_shows_the_table() -> None:
-    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
-    assert table() in page
-
-
-def test_the_page_on_sinks_shows_the_function_that_is_killed_here() -> None:
-    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
+def test_the_page_on_sinks_shows_the_table_and_the_function_that_is_killed_here() -> None:
     code = (ROOT / "tests" / "kafka" / "sqlite_sink.py").read_text(encoding="utf-8")
-    assert f"```python\n{code}```" in page
+    assert table() in page("sinks")
+    assert f"```python\n{code}```" in page("sinks")

@@ -11,33 +11,27 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import load
+from rivermouth.config import load, unresolved
 from rivermouth.errors import LogUnreadable, ProjectionFailed
+from rivermouth.operate.doctor import Check, check_config
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.write import landing
 from rivermouth.write.evaluation import persisted
-from rivermouth.write.landings import send
 from rivermouth.write.landings.driver_commits import Recording
-from tests.lake import BIDS, Lake, bid, retrying
+from tests.faults.outcomes import applied, refusal, went_well
+from tests.lake import Lake, append_pipeline, bid, retrying
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 def sending(source: str, to: str, **target: Any) -> dict[str, Any]:
-    return {
-        "source": {"topics": [source], "format": "json"},
-        "schema": BIDS,
-        "target": {"kafka": to, **target},
-    }
+    return {**append_pipeline(source), "target": {"kafka": to, **target}}
 
 
 def calling(source: str, function: str, **target: Any) -> dict[str, Any]:
-    return {
-        "source": {"topics": [source], "format": "json"},
-        "schema": BIDS,
-        "target": {"foreach_partition": function, **target},
-    }
+    return {**append_pipeline(source), "target": {"foreach_partition": function, **target}}
 
 
 def read_back(servers: str, topic: str, partitions: int = 1) -> list[Any]:
@@ -66,9 +60,8 @@ def test_records_get_to_the_topic_with_key_value_and_id(
     lake.produce("sent-in", [(b"k%d" % i, bid(i), i % 2) for i in range(10)])
     lake.produce("sent-in", [(None, b"oops", 0)])
 
-    heard = lake.run(rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     found = {
         dict(each.headers())["rm-id"].decode(): each
         for each in read_back(lake.servers, "sent-out", 2)
@@ -133,9 +126,8 @@ def test_a_function_gets_the_rows_with_their_places(
     lake.configure(p=calling("called-in", "tests.kafka.called:note"))
     lake.produce("called-in", [(b"k%d" % i, bid(i), i % 2) for i in range(10)])
 
-    heard = lake.run(rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     proof = proved(lake)
     assert proof["ok"], proof
     assert proof["not_checked"] == {"rows_in_a_function": 10}
@@ -154,9 +146,8 @@ def test_a_process_connects_once_and_is_called_again_and_again(
         "pooled-in", [(None, json.dumps({"path": str(log)}).encode(), i % 2) for i in range(16)]
     )
 
-    heard = lake.run(rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     lines = [each.split() for each in log.read_text(encoding="utf-8").splitlines()]
     connected = [process for word, process in lines if word == "connected"]
     called = [process for word, process in lines if word == "called"]
@@ -174,9 +165,8 @@ def test_a_function_is_called_for_a_batch_without_a_good_record(
     lake.configure(p=retrying(calling("only-bad-in", "tests.kafka.called:fail_without_rows"), 1))
     lake.produce("only-bad-in", [(None, b"oops", 0)])
 
-    error = lake.run(rivermouth_spark, "p").ends[0].error
+    error = refusal(lake.run(rivermouth_spark, "p"))
 
-    assert error is not None
     assert (error.code, error.found) == ("RM507", "RuntimeError: no row in only-bad-in-0[0,1)")
 
 
@@ -189,33 +179,10 @@ def test_a_function_that_fails_is_named_and_nothing_is_committed(
 
     heard = lake.run(rivermouth_spark, "p")
 
-    error = heard.ends[0].error
-    assert error is not None
+    error = refusal(heard)
     assert error.code == "RM507"
     assert error.found == "RuntimeError: no room for 0"
     assert [each.sequence for each in heard.commits] == [1]
-
-
-@pytest.mark.thorough
-def test_what_kafka_refuses_is_told_and_nothing_is_lost(
-    lake: Lake, rivermouth_spark: SparkSession
-) -> None:
-    lake.topic("large-in", 1)
-    # A record above the batch size of the producer is a batch alone: Kafka names it at once.
-    lake.topic("large-out", 1, max_message_bytes="20000")
-    lake.configure(p=retrying(sending("large-in", "large-out"), 1))
-    lake.produce("large-in", [(b"k", bid(1), 0), (b"k" * 30_000, bid(2), 0)])
-
-    error = lake.run(rivermouth_spark, "p").ends[0].error
-
-    assert error is not None
-    assert error.code == "RM507", error
-    assert "larger than the max message size" in error.found, error
-    assert error.what == "large-out did not take all records of large-in-0[0,2)"
-    lake.configure(p=sending("large-in", "large-missing"))
-    error = lake.run(rivermouth_spark, "p").ends[0].error
-    assert error is not None
-    assert error.code == "RM302"
 
 
 @pytest.mark.thorough
@@ -234,9 +201,8 @@ def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     lake.configure(p=sending("raised-in", "raised-out", delivery="at-most-once"))
     lake.produce("raised-in", [(None, bid(i), 0) for i in range(5)])
 
-    heard = lake.run(rivermouth_spark, "p")
+    went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     assert len(read_back(lake.servers, "raised-out")) == 5
 
 
@@ -272,30 +238,29 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
     monkeypatch.setattr(FolderOffsets, "project", fails_once)
     sending_few(lake, "unnoted", 200)
 
-    heard = lake.run(rivermouth_spark, "p")
+    heard = went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].error is None, heard.ends[0].error
     assert heard.ends[0].retries == 1
     assert len(read_back(lake.servers, "unnoted-out")) == 200
-    assert sum(each.applied for each in heard.commits) == 200
+    assert applied(heard) == 200
 
 
 def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_be_read_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits_after, rounds = FolderLog.commits_after, list[int]()
-    held = list[DataFrame]()
+    cached = list[DataFrame]()
 
     @contextmanager
     def noted(*given: Any) -> Iterator[DataFrame]:
         with persisted(*given) as rows:
-            held.append(rows)
+            cached.append(rows)
             try:
                 yield rows
             finally:
-                held.remove(rows)
+                cached.remove(rows)
 
-    monkeypatch.setattr(send, "persisted", noted)
+    monkeypatch.setattr(landing, "persisted", noted)
 
     def fails_once(log: FolderLog, version: int) -> Any:
         if version > 2 and not rounds:
@@ -308,13 +273,12 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
 
     heard = lake.run(rivermouth_spark, "p")
 
-    error = heard.ends[0].error
-    assert error is not None
+    error = refusal(heard)
     assert (error.code, error.expected) == ("RM508", "all of unread-in-0[10,15)")
     assert "may stand" in error.what
     assert "RM501" in error.found
-    assert held == [], "no batch is left in the cache"
-    assert lake.run(rivermouth_spark, "p").ends[0].error is None
+    assert cached == [], "no batch is left in the cache"
+    went_well(lake.run(rivermouth_spark, "p"))
     assert len(read_back(lake.servers, "unread-out")) == 15
 
 
@@ -328,10 +292,44 @@ def test_an_entry_whose_records_were_not_sent_is_told_and_in_the_offsets_table(
 
     heard = lake.run(rivermouth_spark, "p")
 
-    error = heard.ends[0].error
-    assert error is not None
+    error = refusal(heard)
     assert error.code == "RM508"
     assert [each.sequence for each in heard.commits] == [1, 2]
     assert FolderOffsets(lake.path("rivermouth.offsets")).sequence("p") == 2
     [found] = verify(load(lake.file)).pipelines
     assert found.ok, found.problems
+
+
+def test_doctor_looks_for_what_a_pipeline_sends_to_and_asks_where_it_runs(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RIVERMOUTH_PLATFORM", raising=False)
+    lake.topic("doctored-in")
+    lake.topic("doctored-out")
+    lake.configure(
+        once=sending("doctored-in", "doctored-out", delivery="at-most-once"),
+        least=sending("doctored-in", "doctored-missing"),
+        called=calling("doctored-in", "tests.kafka.called:note"),
+        broken=calling("doctored-in", "tests.kafka.called:missing"),
+    )
+
+    found = {each.name: each for each in check_config(lake.file, unresolved)}
+
+    sent = "format json, records are sent to"
+    assert found["pipeline once"] == Check(
+        "pipeline once", True, f"{sent} doctored-out, at-most-once"
+    )
+    assert found["pipeline called"].found == f"{sent} tests.kafka.called:note, at-least-once"
+    assert not found["pipeline broken"].ok
+    assert "missing" in found["pipeline broken"].found
+    assert found["topic doctored-out"].ok
+    assert "RM302" in found["topic doctored-missing"].found
+
+    monkeypatch.setenv("RIVERMOUTH_PLATFORM", "serverless")
+    found = {each.name: each for each in check_config(lake.file, unresolved)}
+    assert [name for name, each in found.items() if "RM209" in each.found] == [
+        "pipeline once",
+        "pipeline called",
+        "pipeline broken",
+    ]
+    assert found["pipeline least"].ok

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import rivermouth
-from rivermouth.cli.app import main
-from rivermouth.config import Config, unresolved
 from rivermouth.errors import TopicMissing
 from rivermouth.kafka.client import Kafka
-from rivermouth.protocol.commits import app_id
-from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.testing import create_topic
+from tests.kafka.ledgers import read_up_to
 from tests.lake import Lake
 from tests.waiting import wait_for_markers
 
@@ -62,46 +55,6 @@ def write(options: dict[str, Any], topic: str, partition: int, offsets: Iterable
     return producer
 
 
-def read_up_to(config: Config, name: str, position: Position) -> None:
-    """The pipeline has a table whose ledger holds this position."""
-    pipeline = config.pipelines[name]
-    facts = Kafka(config.kafka.revealed(unresolved)).facts(pipeline.source.topics)
-    path = str(pipeline.target.table.path(config.folder))
-    rows = pa.table({"id": pa.array([1], pa.int64())})
-    write_deltalake(path, rows.slice(0, 0))
-    entry = Entry(
-        pipeline=name,
-        sequence=1,
-        commit=name,
-        cluster=facts.cluster,
-        table=str(DeltaTable(path).metadata().id),
-        topics=facts.topics,
-        ranges=(),
-        position=position,
-        base=0,
-        config=pipeline.identity,
-    )
-    properties = CommitProperties(
-        app_transactions=[Transaction(app_id(name), 1)],
-        custom_metadata={"userMetadata": to_json(entry)},
-    )
-    write_deltalake(path, rows, mode="append", commit_properties=properties)
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-def command(capsys: pytest.CaptureFixture[str], *words: object) -> Ended:
-    with pytest.raises(SystemExit) as left:
-        main(["topic", *map(str, words)])
-    said = capsys.readouterr()
-    return Ended(int(left.value.code or 0), said.out, said.err)
-
-
 def pipeline(table: str, **source: Any) -> dict[str, Any]:
     return {
         "source": {"topics": ["topic-shown"], "format": "json", **source},
@@ -111,7 +64,7 @@ def pipeline(table: str, **source: Any) -> dict[str, Any]:
 
 
 def test_a_topic_is_told_with_its_offsets_its_readers_and_what_retention_takes_next(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
+    lake: Lake,
 ) -> None:
     create_topic(lake.servers, "topic-shown", 2, {"retention.ms": str(7 * DAY_MS), **ANY_TIME})
     servers = {"bootstrap.servers": lake.servers}
@@ -127,8 +80,8 @@ def test_a_topic_is_told_with_its_offsets_its_readers_and_what_retention_takes_n
     at = datetime.fromtimestamp(stamp(3) / 1000, timezone.utc)
     now_s = (stamp(2) + DAY_MS) / 1000
     found = rivermouth.topic(config, "topic-shown", at=at, now=lambda: now_s).as_dict()
-    shown = command(capsys, lake.file, "topic-shown", "--at", "2126-11-01T06:03:00Z")
-    told = command(capsys, lake.file, "topic-shown", "--json")
+    shown = lake.command("topic", "topic-shown", "--at", "2126-11-01T06:03:00Z")
+    as_json = lake.command("topic", "topic-shown", "--json")
     holding.abort_transaction(60)
 
     assert found["unknown"] == {}
@@ -143,11 +96,11 @@ def test_a_topic_is_told_with_its_offsets_its_readers_and_what_retention_takes_n
         "held_back": 2,
         "lag": {"behind": 7, "new": 9},
     }
-    kept = {"leader": found["partitions"][0]["leader"]}
-    kept |= {"replicas": [kept["leader"]], "in_sync": [kept["leader"]]}
+    replicas = {"leader": found["partitions"][0]["leader"]}
+    replicas |= {each: [replicas["leader"]] for each in ("replicas", "in_sync")}
     assert found["partitions"] == [
-        {"partition": 0, **kept, "earliest": 0, "last_stable": 5, "latest": 7, "at": 3},
-        {"partition": 1, **kept, "earliest": 0, "last_stable": 4, "latest": 4, "at": None},
+        {"partition": 0, **replicas, "earliest": 0, "last_stable": 5, "latest": 7, "at": 3},
+        {"partition": 1, **replicas, "earliest": 0, "last_stable": 4, "latest": 4, "at": None},
     ]
     behind, new = found["pipelines"]
     assert (behind["reason"], behind["lag"], behind["seconds_left"]) == (None, 7, 6 * 86_400)
@@ -170,21 +123,20 @@ def test_a_topic_is_told_with_its_offsets_its_readers_and_what_retention_takes_n
     ]
     assert new["partitions"][0]["next_record_at"] == "2126-11-01T06:00:00.000Z"
 
-    assert (shown.code, shown.err) == (0, "")
-    assert max(map(len, shown.out.splitlines())) <= 80
-    assert "topic-shown: 2 partitions, at most 11 records, 2 behind open transactions" in shown.out
-    assert told.code == 0
-    facts = json.loads(told.out)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    summary = "topic-shown: 2 partitions, at most 11 records, 2 behind open transactions"
+    assert summary in shown.stdout
+    assert as_json.returncode == 0
+    facts = json.loads(as_json.stdout)
     assert (facts["sums"], facts["at"]) == (found["sums"], None)
 
 
-def test_a_topic_that_does_not_exist_is_exit_code_1(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topic_that_does_not_exist_is_exit_code_1(lake: Lake) -> None:
     lake.configure(behind=pipeline("behind"))
-    ended = command(capsys, lake.file, "topic-that-is-nowhere")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"RM302 {lake.servers}")
+    ended = lake.command("topic", "topic-that-is-nowhere")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"RM302 {lake.servers}")
 
 
 def test_all_topics_that_do_not_exist_are_named_at_once(lake: Lake) -> None:

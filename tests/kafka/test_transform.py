@@ -1,27 +1,54 @@
-"""Pipelines with code of their own on a real broker: run, proved, and what the proof notices."""
+"""Pipelines with code of their own on a real broker: run, proved, killed, and what is noticed."""
 
 from __future__ import annotations
 
 import signal
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.operate.rebuild import rebuild_offsets
+from rivermouth.run.run import Run
 from rivermouth.verify import Kind, Unchecked, verify
 from rivermouth.verify.result import PipelineProof
-from tests.kafka.own_code import MADE, a_pipeline
-from tests.lake import BIDS, Heard, Lake, append_pipeline, bid
+from tests.faults.outcomes import applied, went_well
+from tests.kafka.own_code import EXPLODED, a_pipeline
+from tests.lake import BIDS, Lake, append_pipeline, bid
 from tests.processes import said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
+ROUND = 30
 
-def run(lake: Lake, spark: SparkSession) -> Heard:
-    heard = lake.run(spark, "p")
-    assert [each.error for each in heard.ends] == [None]
-    return heard
+
+@dataclass(frozen=True)
+class Made:
+    """What comes of a round: rows, records without one; and which rows are deleted then."""
+
+    rows: int
+    left_out: int
+    deleted: str
+
+
+KINDS = {
+    "select": Made(ROUND, 0, "item = 4"),
+    "transform": Made(ROUND // 2, ROUND // 2, "item = 4"),
+    "explode": Made(ROUND, ROUND // 3, "item = 5 AND part = 1"),
+    "inline": Made(2 * ROUND, 0, "item = 5 AND part = 1"),
+}
+"""Exploded are 0, 1 or 2 rows of a bid, or 1 to 3."""
+
+
+def produce(lake: Lake, topic: str, *, bad: bool = True) -> None:
+    """A round of bids, a third of them on each residue of the auction, and one bad record."""
+    lake.produce(topic, [(None, bid(each), each // 3 % 2) for each in range(ROUND)])
+    if bad:
+        lake.produce(topic, [(None, b"{oops", 0)])
 
 
 def proved(lake: Lake) -> PipelineProof:
@@ -29,86 +56,129 @@ def proved(lake: Lake) -> PipelineProof:
     return proof
 
 
-@pytest.mark.takes_long("transform")
-@pytest.mark.parametrize("kind", MADE)
+def left(kind: str, rounds: int) -> dict[Unchecked, int]:
+    """What cannot be checked of so many rounds."""
+    made = KINDS[kind]
+    not_checked = {
+        Unchecked.MADE: rounds * made.rows,
+        Unchecked.LEFT_OUT: rounds * made.left_out,
+        Unchecked.EXPLODED: rounds * (ROUND - made.left_out) if kind in EXPLODED else 0,
+    }
+    return {each: number for each, number in not_checked.items() if number}
+
+
+@pytest.mark.takes_long("transform", "explode", "inline")
+@pytest.mark.parametrize("kind", KINDS)
 def test_own_code_is_run_proved_and_what_is_lost_is_noticed(
     lake: Lake, rivermouth_spark: SparkSession, kind: str
 ) -> None:
     topic, table = f"own-{kind}", f"bronze.own_{kind}"
     lake.topic(topic, 2)
     lake.configure(p=a_pipeline(topic, kind))
-    for _ in range(2):
-        lake.produce(topic, [(None, bid(each), each // 2 % 2) for each in range(20)])
-        lake.produce(topic, [(None, b"{oops", 0)])
-        run(lake, rivermouth_spark)
-    lake.produce(topic, [(None, bid(each), each // 2 % 2) for each in range(20)])
-    heard = run(lake, rivermouth_spark)
+    for bad in (True, False):
+        produce(lake, topic, bad=bad)
+        heard = went_well(lake.run(rivermouth_spark, "p"))
+        assert applied(heard) == ROUND, "each record took effect, with or without a row"
 
-    applied = sum(each.applied for commit in heard.commits for each in commit.rows)
-    assert applied == 20, "each record took effect, with or without a row"
     rows = lake.rows(table)
-    left_out = 30 if kind == "transform" else 0
-    assert len(rows) == 60 - left_out
+    assert len(rows) == 2 * KINDS[kind].rows
     if kind == "select":
         assert {row["twice"] for row in rows} == {200}
-    else:
-        assert {(row["item"] % 2, row["began"]) for row in rows} == {
-            (0, 0),
-            (0, 10),
-            (0, 11),
-            (0, 20),
-            (0, 22),
-        }
+    if kind == "transform":
+        assert {(row["item"] % 2, row["began"]) for row in rows} == {(0, 0), (0, 15), (0, 16)}
     proof = proved(lake)
     assert proof.ok, proof
-    assert (proof.records, proof.quarantined) == (62, 2)
-    assert proof.left[Unchecked.MADE] == len(rows)
-    assert proof.left.get(Unchecked.LEFT_OUT, 0) == left_out
+    assert (proof.records, proof.quarantined) == (2 * ROUND + 1, 1)
+    assert proof.left == left(kind, 2)
     rebuild_offsets(load(lake.file))
     assert proved(lake).ok
 
-    rivermouth_spark.sql(
-        f"DELETE FROM delta.`{lake.path(table)}` WHERE item = 4 AND _kafka.offset < 10"
-    ).collect()
-
+    here = f"delta.`{lake.path(table)}`"
+    rivermouth_spark.sql(f"DELETE FROM {here} WHERE {KINDS[kind].deleted}").collect()
     lost = proved(lake)
-    assert (lost.found, lost.counts[Kind.MISSING]) == (1, 1), lost
-    assert lost.left.get(Unchecked.LEFT_OUT, 0) == left_out
+    assert (lost.found, lost.counts[Kind.MISSING]) == (2, 2), lost
+    assert lost.left.get(Unchecked.LEFT_OUT, 0) == 2 * KINDS[kind].left_out
+    if kind in EXPLODED:
+        check_that_the_loss_can_be_accepted(lake, rivermouth_spark, table)
+
+
+def check_that_the_loss_can_be_accepted(lake: Lake, spark: SparkSession, table: str) -> None:
+    """Of two records that lost a row, and kept others."""
+    version = DeltaTable(str(lake.path(table))).version()
+    accepting = Run(load(lake.file), spark, lake.scratch, continuous=False)
+    [accepted] = accepting.accept_deletes("p", [version], lambda _: None)
+    assert (accepted.rows, accepted.listed) == (2, True)
+    gone = proved(lake)
+    assert gone.ok, gone
+    assert gone.left[Unchecked.ERASED] == 2
 
 
 @pytest.mark.thorough
+def test_rows_of_a_second_commit_are_noticed(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    """As a driver would leave them that wrote its rows once more, past Delta's own check."""
+    lake.topic("exploded-again", 2)
+    lake.configure(p=a_pipeline("exploded-again", "explode"))
+    produce(lake, "exploded-again")
+    went_well(lake.run(rivermouth_spark, "p"))
+    path = str(lake.path("bronze.exploded_again"))
+    rows = rivermouth_spark.read.format("delta").load(path)
+    rows.write.format("delta").mode("append").save(path)
+
+    twice = proved(lake)
+
+    assert (twice.found, twice.counts[Kind.DUPLICATED]) == (ROUND, ROUND), twice
+    assert any("60 rows in the table, but" in each for each in twice.problems), twice
+
+
+OWN = {
+    "select": {"select": "auction, bidder, -price AS price, at"},
+    "explode": {"transform": "tests.kafka.own_code:each_twice"},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("kind", "prices", "not_checked"),
+    [
+        ("select", {100: 2 * ROUND, -100: ROUND}, {Unchecked.MADE: ROUND}),
+        ("explode", {100: 4 * ROUND}, {Unchecked.MADE: 2 * ROUND, Unchecked.EXPLODED: ROUND}),
+    ],
+)
 def test_a_pipeline_gets_and_loses_own_code_and_stays_proved(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: Lake,
+    rivermouth_spark: SparkSession,
+    kind: str,
+    prices: dict[int, int],
+    not_checked: dict[Unchecked, int],
 ) -> None:
-    lake.topic("changed")
-    plain = append_pipeline("changed")
-    selected = {
-        **plain,
-        "select": "auction, bidder, -price AS price, at",
-        "target": {**plain["target"], "schema": BIDS},
-    }
-    for pipeline in (plain, selected, plain):
+    topic = f"changed-{kind}"
+    lake.topic(topic, 2)
+    plain = append_pipeline(topic)
+    explode: dict[str, Any] = {"explode": True} if kind == "explode" else {}
+    own = {**plain, **OWN[kind], "target": {**plain["target"], "schema": BIDS, **explode}}
+    for pipeline in (plain, own, plain):
         lake.configure(p=pipeline)
-        lake.produce("changed", [(None, bid(each), 0) for each in range(5)])
-        run(lake, rivermouth_spark)
+        produce(lake, topic)
+        went_well(lake.run(rivermouth_spark, "p"))
         proof = proved(lake)
         assert proof.ok, proof
 
-    assert sorted(row["price"] for row in lake.rows("bronze.changed")) == [-100] * 5 + [100] * 10
-    assert proof.left == {Unchecked.MADE: 5}
+    assert Counter(row["price"] for row in lake.rows(f"bronze.changed_{kind}")) == prices
+    assert proof.left == not_checked
 
 
 @pytest.mark.thorough
 @pytest.mark.kill
-def test_a_driver_killed_around_its_commit_leaves_every_row_once(
-    lake: Lake, rivermouth_spark: SparkSession
+@pytest.mark.parametrize("kind", ["transform", "explode"])
+def test_a_driver_killed_around_its_commit_leaves_all_rows_of_each_record_once(
+    lake: Lake, rivermouth_spark: SparkSession, kind: str
 ) -> None:
     """A batch of two passes: with its bad record in quarantine and no commit, then with both."""
-    lake.topic("own-kills", 2)
-    lake.configure(p=a_pipeline("own-kills", "transform"))
-    for point in ("P12", "P6", ""):
-        lake.produce("own-kills", [(None, bid(each), each // 2 % 2) for each in range(20)])
-        lake.produce("own-kills", [(None, b"{oops", 0)])
+    topic = f"own-kills-{kind}"
+    lake.topic(topic, 2)
+    lake.configure(p=a_pipeline(topic, kind))
+    for point in ("P12", "P6", "P7", ""):
+        produce(lake, topic)
         failpoints = f"{point}=kill" if point else ""
         with lake.driver("p", spark=rivermouth_spark, failpoints=failpoints) as driver:
             said = said_by(driver)
@@ -116,6 +186,6 @@ def test_a_driver_killed_around_its_commit_leaves_every_row_once(
 
     proof = proved(lake)
     assert proof.ok, proof
-    assert (proof.records, proof.quarantined) == (63, 3)
-    assert proof.left == {Unchecked.MADE: 30, Unchecked.LEFT_OUT: 30}
-    assert len(lake.rows("bronze.own_kills")) == 30
+    assert (proof.records, proof.quarantined) == (4 * ROUND + 4, 4)
+    assert proof.left == left(kind, 4)
+    assert len(lake.rows(f"bronze.own_kills_{kind}")) == 4 * KINDS[kind].rows

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rivermouth.local.broker import Broker
-from rivermouth.testing import create_topic, produce
+from rivermouth.testing import create_topic
 from rivermouth.verify import Kind
-from rivermouth.verify.kafka.client import KafkaSource, client_options
-from tests.kafka.verify_world import Batch, World
-from tests.waiting import PATIENCE_S
+from tests.kafka.topics import CLEANS_AT_ONCE, COMPACT, wait_for_compaction
+from tests.kafka.verify_world import Batch, World, value
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-COMPACT = {
-    "cleanup.policy": "compact",
-    "segment.ms": "100",
-    "min.cleanable.dirty.ratio": "0.001",
-    "max.compaction.lag.ms": "100",
-    "delete.retention.ms": "0",
-}
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     """A broker of its own whose log cleaner does not wait."""
-    with Broker(settings={"log.cleaner.backoff.ms": "100"}) as broker:
+    with Broker(settings=CLEANS_AT_ONCE) as broker:
         yield broker.bootstrap_servers
 
 
-def value(id_: int, n: int) -> bytes:
-    return b'{"id":%d,"n":%d}' % (id_, n)
-
-
 def compacted(world: World) -> None:
-    """Write until the cleaner has removed offset 0 (it leaves the newest segment alone)."""
-    source = KafkaSource(client_options(world.config))
-    deadline = time.monotonic() + PATIENCE_S
-    while source.existing((world.topic, 0), [0]):
-        assert time.monotonic() < deadline, "the log cleaner did not run"
-        produce(world.servers, world.topic, [(b"filler", value(0, 0), 0)])  # stamped with now
-        time.sleep(0.05)
+    """The cleaner has removed offset 0."""
+    wait_for_compaction(world.servers, world.config, world.topic, [0], value(0, 0))
 
 
 @pytest.mark.thorough

@@ -16,17 +16,12 @@ from rivermouth.testing import create_topic
 from rivermouth.verify import Kind, PipelineProof, Since, beside_offsets, standings, verify
 from rivermouth.verify.kafka.client import KafkaSource
 from rivermouth.verify.ledger.entry import Partition
-from tests.kafka.verify_world import Batch, World
+from tests.kafka.verify_world import Batch, Row, World, value
 
 pytestmark = pytest.mark.kafka
 
 names = (f"since-{number}" for number in itertools.count())
-Row = tuple[int, int, int, int]
 LAST = Since()
-
-
-def value(id_: int, n: int) -> bytes:
-    return b'{"id":%d,"n":%d}' % (id_, n)
 
 
 def rows(first: int, until: int) -> list[Row]:
@@ -151,7 +146,7 @@ def test_a_row_of_that_day_in_an_older_file_is_found(
     config = world.config
     whole = verify(config).pipelines[0]
     assert findings(whole) == {Kind.UNEXPECTED: 1}
-    log = DeltaTable(str(world.table))
+    log = DeltaTable(world.table)
     entry_ms = log.history()[1]["timestamp"] + 1  # that of day 0
     a_day(world, 2)
     proof = proved(world, Since(entry_ms))
@@ -162,13 +157,13 @@ def test_a_row_of_that_day_in_an_older_file_is_found(
 def test_a_restore_makes_a_proof_void_and_then_all_is_read(
     world: World, asked: dict[str, int]
 ) -> None:
-    DeltaTable(str(world.table)).restore(0)
+    DeltaTable(world.table).restore(0)
     assert void(world) == "entry 2 was rolled back since"
     asked["records"] = 0
     proof = proved(world)
     assert not proof.ok, "nobody accepted the RESTORE"
     assert "rolled back" in str(proof.read_all)
-    DeltaTable(str(world.table)).restore(1)
+    DeltaTable(world.table).restore(1)
     assert proved(world, None).ok
     assert (void(world), on_record(world)) == (None, (2, 2))
 
@@ -191,7 +186,7 @@ def test_a_place_that_cannot_be_written_changes_no_verdict(world: World) -> None
 
 @pytest.mark.takes_long("append")
 def test_what_is_wrong_in_older_rows_is_not_seen_and_a_delete_is_named(world: World) -> None:
-    DeltaTable(str(world.table)).delete("id = 3")
+    DeltaTable(world.table).delete("id = 3")
     a_day(world, 2)
     proof = proved(world)
     assert (proof.ok, proof.complete) == (True, False)
@@ -206,7 +201,7 @@ def test_since_a_time_covers_what_was_committed_after_it(
     world: World, asked: dict[str, int]
 ) -> None:
     beside_offsets(world.config.folder).folder.joinpath("p.json").unlink()
-    newest = DeltaTable(str(world.table)).history(1)[0]["timestamp"]
+    newest = DeltaTable(world.table).history(1)[0]["timestamp"]
     a_day(world, 2)
     asked["records"] = 0
     proof = proved(world, Since(newest + 1))

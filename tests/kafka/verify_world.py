@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
@@ -25,6 +24,7 @@ from rivermouth.verify import Bounds, PipelineProof, Since, beside_offsets, veri
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from rivermouth.verify.proved import Place, Proved
 from tests.faults.checker.at_length import as_written, at_length
+from tests.kafka.topics import delete_before
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
@@ -51,15 +51,17 @@ STAMP_MS = int(time.time()) * 1000  # any older, and retention would take the re
 STAMP = datetime.fromtimestamp(STAMP_MS / 1000, timezone.utc)
 
 Range = tuple[int, int, int]  # partition, from, until
+Row = tuple[int, int, int, int]  # id, n, partition, offset
+Bad = tuple[int, int, bytes | None, bytes | None]  # partition, offset, key, value
 
 
 @dataclass
 class Batch:
-    """What one commit will hold: ranges, rows as (id, n, partition, offset), bad records."""
+    """What one commit will hold."""
 
     ranges: Sequence[Range]
-    rows: list[tuple[int, int, int, int]] = field(default_factory=list)
-    bad: list[tuple[int, int, bytes | None, bytes | None]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
     records: Mapping[int, int] = field(default_factory=dict)
     """Visible records by partition, for the offsets table."""
     sequence: int = 0
@@ -152,10 +154,7 @@ class World:
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Delete the records before ``offset`` in Kafka, as retention does."""
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        target = TopicPartition(self.topic, partition, offset)
-        for future in admin.delete_records([target]).values():
-            future.result(30)
+        delete_before(self.servers, self.topic, partition, offset)
 
     def write(self, batch: Batch, *, append: bool = True, project: bool = True) -> None:
         """Commit a batch as a writer would: quarantine ahead, rows and entry, projection."""
@@ -186,7 +185,7 @@ class World:
 
     def commit_rows(
         self,
-        rows: Sequence[tuple[int, int, int, int]],
+        rows: Sequence[Row],
         entry: Mapping[str, Any] | None = None,
         *,
         append: bool = True,
@@ -207,7 +206,7 @@ class World:
             commit_properties=properties,
         )
 
-    def arrow(self, rows: Sequence[tuple[int, int, int, int]]) -> pa.Table:
+    def arrow(self, rows: Sequence[Row]) -> pa.Table:
         """Rows as the table holds them."""
         places = [(self.topic, partition, offset, STAMP) for _, _, partition, offset in rows]
         names = ("topic", "partition", "offset", "timestamp")
@@ -271,3 +270,8 @@ class World:
 def again(batch: Batch, **changes: Any) -> Batch:
     """A copy of a batch under a commit id of its own."""
     return replace(batch, commit=str(uuid.uuid4()), **changes)
+
+
+def value(id_: int, n: int | None) -> bytes:
+    """A good record."""
+    return (b'{"id":%d,"n":null}' % id_) if n is None else (b'{"id":%d,"n":%d}' % (id_, n))

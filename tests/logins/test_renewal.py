@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from pyspark.sql import SparkSession
@@ -31,7 +30,7 @@ def five(lake: GuardedLake, topic: str) -> None:
     lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
 
 
-def _arrived(heard: Heard, records: int) -> bool:
+def arrived(heard: Heard, records: int) -> bool:
     """Whether so many records are applied, or the run has ended."""
     return applied(heard) == records or bool(heard.ends)
 
@@ -45,6 +44,17 @@ def short_lived(guarded: GuardedBroker) -> Iterator[None]:
         yield
     finally:
         rules.life_s, rules.closed, rules.away = before, False, False
+
+
+@contextmanager
+def brief_certificate(guarded: GuardedBroker) -> Iterator[float]:
+    """The client's certificate is soon no longer good; yields when that is, by the clock."""
+    expires = time.monotonic() + BRIEF_LIFE.total_seconds() + 6
+    guarded.authority.issue(CLIENT, BRIEF_LIFE)
+    try:
+        yield expires
+    finally:
+        guarded.authority.issue(CLIENT)
 
 
 # Drivers of their own, here and below: clients of one JVM share a login and its token, however old,
@@ -127,47 +137,36 @@ def test_a_run_goes_on_with_new_files_of_a_certificate(
 ) -> None:
     topic = way.replace(" ", "-")
     lake.topic(topic)
-    life = BRIEF_LIFE
-    expires = time.monotonic() + life.total_seconds()
-    guarded.authority.issue(CLIENT, life)
-    lake.log_in(section(way, guarded), topic)
-    name = topic.replace("-", "_")
-    try:
-        with continuous(lake, rivermouth_spark, name) as heard:
+    with brief_certificate(guarded) as expires:
+        lake.log_in(section(way, guarded), topic)
+        with continuous(lake, rivermouth_spark, topic.replace("-", "_")) as heard:
             five(lake, topic)
-            wait_for(lambda: applied(heard) == 5 or bool(heard.ends))
+            wait_for(lambda: arrived(heard, 5))
             assert not heard.ends, "the machine is too slow for this certificate"
             guarded.authority.issue(CLIENT)
             wait_for(lambda: len(heard.opens) == 2, "the run did not open again")
-            time.sleep(max(0, expires - time.monotonic()) + 6)  # the first one is no longer good
+            time.sleep(max(0, expires - time.monotonic()))  # the first one is no longer good
             five(lake, topic)
-            wait_for(partial(_arrived, heard, 10))
+            wait_for(lambda: arrived(heard, 10))
         went_well(heard)
         assert len(heard.opens) == 2
         check_proved(lake, records=10)
-    finally:
-        guarded.authority.issue(CLIENT)
 
 
 def test_a_certificate_that_expires_ends_the_run_and_a_new_one_goes_on(
     lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("expired")
-    life = BRIEF_LIFE
-    expires = time.monotonic() + life.total_seconds()
-    guarded.authority.issue(CLIENT, life)
-    try:
+    with brief_certificate(guarded) as expires:
         lake.log_in_by("mtls", "expired")
         with continuous(lake, rivermouth_spark, "expired") as heard:
             five(lake, "expired")
-            wait_for(lambda: applied(heard) == 5 or bool(heard.ends))
+            wait_for(lambda: arrived(heard, 5))
             assert not heard.ends, "the machine is too slow for this certificate"
-            time.sleep(max(0, expires - time.monotonic()) + 6)
+            time.sleep(max(0, expires - time.monotonic()))
             five(lake, "expired")
             wait_for(lambda: bool(heard.ends))
         assert refusal(heard).exit_code == 1
-    finally:
-        guarded.authority.issue(CLIENT)
 
     went_well(lake.run(rivermouth_spark, "expired"))
     check_proved(lake, records=10)

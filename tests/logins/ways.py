@@ -6,18 +6,17 @@ can show none that is here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
 from rivermouth.config.mechanisms import HANDLER, LOGINS
+from tests import pages
 from tests.logins.certificates import PASSWORD
 from tests.logins.guarded_broker import SECRET, GuardedBroker
 from tests.logins.token_server import CLIENT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
 SNIPPETS: Mapping[str, tuple[str, int]] = {
     "scram": ("User and password", 0),
@@ -36,8 +35,8 @@ Section = dict[str, str]
 
 def shown(heading: str, language: str) -> list[str]:
     """The examples under a heading of the page."""
-    part = PAGE.partition(f"#### {heading}\n")[2].partition("\n#### ")[0]
-    return re.findall(rf"^```{language}\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
+    part = pages.section(pages.page("configuration"), f"#### {heading}")
+    return pages.snippets(part, language)
 
 
 def section(way: str, guarded: GuardedBroker) -> Section:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from tests.bundle.workspace.files import MOMENT, Tree
+from tests.bundle.workspace.files import MOMENT
 from tests.bundle.workspace.identity import USER
 from tests.bundle.workspace.messages import Refused, Request, Resource, exists, invalid
 from tests.bundle.workspace.shelf import Shelf
 
-# What ALL_PRIVILEGES does not imply; to revoke it leaves these, and takes everything else.
-APART = {"MANAGE", "READ_METADATA", "EXTERNAL_USE_SCHEMA", "EXTERNAL_USE_LOCATION"}
-
 
 class Catalog:
-    """``/api/2.1/unity-catalog``. A volume is also a folder of the ``volumes`` tree."""
+    """``/api/2.1/unity-catalog``."""
 
-    def __init__(self, volumes: Tree, catalogs: Iterable[str] = ("main", "spark_catalog")) -> None:
-        self.tree = volumes
-        self.catalogs = tuple(catalogs)
+    def __init__(self) -> None:
+        self.catalogs: tuple[str, ...] = ("main", "spark_catalog")
         self.schemas = Shelf("Schema")
         self.volumes = Shelf("Volume")
         self.grants: dict[tuple[str, str], dict[str, set[str]]] = {}
@@ -28,7 +22,6 @@ class Catalog:
         schema = full.rpartition(".")[0]
         self.schemas.put(schema, {"full_name": schema})
         self.volumes.put(full, {"full_name": full})
-        self.tree.make_folder(folder(full))
 
     def create_schema(self, request: Request) -> Resource:
         body = request.json()
@@ -43,9 +36,7 @@ class Catalog:
         if schema not in self.schemas:
             raise _absent("Schema", schema)
         full = f"{schema}.{body['name']}"
-        created = self._create(self.volumes, full, {**body, "volume_id": f"volume-{full}"})
-        self.tree.make_folder(folder(full))
-        return created
+        return self._create(self.volumes, full, {**body, "volume_id": f"volume-{full}"})
 
     def get_catalog(self, request: Request, name: str) -> Resource:
         if name not in self.catalogs:
@@ -57,12 +48,6 @@ class Catalog:
 
     def get_volume(self, request: Request, full: str) -> Resource:
         return self._get(self.volumes, full)
-
-    def update_schema(self, request: Request, full: str) -> Resource:
-        return self._update(self.schemas, full, request.json())
-
-    def update_volume(self, request: Request, full: str) -> Resource:
-        return self._update(self.volumes, full, request.json())
 
     def delete_schema(self, request: Request, full: str) -> None:
         """A schema that holds something goes only by force, and with all that it holds."""
@@ -77,7 +62,6 @@ class Catalog:
     def delete_volume(self, request: Request, full: str) -> None:
         self._get(self.volumes, full)
         self._delete(self.volumes, "volume", full)
-        self.tree.delete(folder(full), recursive=True)
 
     def get_grants(self, request: Request, kind: str, full: str) -> Resource:
         self._get({"schema": self.schemas, "volume": self.volumes}[kind], full)
@@ -97,7 +81,7 @@ class Catalog:
             if added & removed:
                 raise invalid(f"Duplicate privileges to add and delete: {added & removed}")
             privileges = held.setdefault(change["principal"], set())
-            privileges -= privileges - APART if "ALL_PRIVILEGES" in removed else removed
+            privileges -= removed
             privileges |= added
         return self.get_grants(request, kind, full)
 
@@ -113,17 +97,9 @@ class Catalog:
             raise _absent(shelf.kind, full)
         return shelf.get(full)
 
-    def _update(self, shelf: Shelf, full: str, changes: Resource) -> Resource:
-        shelf.put(full, {**self._get(shelf, full), **changes})
-        return shelf.get(full)
-
     def _delete(self, shelf: Shelf, kind: str, full: str) -> None:
         shelf.remove(full)
         self.grants.pop((kind, full), None)
-
-
-def folder(volume: str) -> str:
-    return "/Volumes/" + volume.replace(".", "/")
 
 
 def _absent(kind: str, name: str) -> Refused:

@@ -6,7 +6,7 @@ import uuid
 from posixpath import join
 
 from tests.bundle.workspace.files import MOMENT, Tree
-from tests.bundle.workspace.messages import Refused, Request, Resource, exists, missing
+from tests.bundle.workspace.messages import Request, Resource, exists, missing
 from tests.bundle.workspace.shelf import Shelf
 
 
@@ -33,14 +33,6 @@ class Dashboards:
     def get(self, request: Request, dashboard_id: str) -> Resource:
         return self.drafts.get(dashboard_id)
 
-    def update(self, request: Request, dashboard_id: str) -> Resource:
-        """Refused when the caller saw an older draft than the one that stands."""
-        body, draft = {**request.json(), **request.query}, self.drafts.get(dashboard_id)
-        if body.get("etag") not in (None, "", draft["etag"]):
-            raise Refused(409, "ABORTED", "The dashboard was changed since it was read")
-        self.drafts.put(dashboard_id, {**draft, **body, "etag": self._etag()})
-        return self.drafts.get(dashboard_id)
-
     def trash(self, request: Request, dashboard_id: str) -> None:
         path = self.drafts.get(dashboard_id)["path"]
         self.drafts.remove(dashboard_id)
@@ -59,9 +51,6 @@ class Dashboards:
         if dashboard_id not in self.published:
             raise missing(f"A published form of dashboard {dashboard_id}")
         return self.published.get(dashboard_id)
-
-    def unpublish(self, request: Request, dashboard_id: str) -> None:
-        self.published.remove(dashboard_id)
 
     def _etag(self) -> str:
         return str(self.drafts.number())

@@ -33,14 +33,9 @@ class Task:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The command line of a wheel or script task, its references resolved."""
-        for kind in ("python_wheel_task", "spark_python_task"):
-            if kind in self.settings:
-                asked = self.settings[kind]
-                named = asked.get("named_parameters", {})
-                listed = [*asked.get("parameters", ()), *(f"--{k}={v}" for k, v in named.items())]
-                return tuple(resolve(argument, self.values) for argument in listed)
-        return ()
+        """The command line of the script, its references resolved."""
+        listed = self.settings["spark_python_task"].get("parameters", ())
+        return tuple(resolve(argument, self.values) for argument in listed)
 
     @property
     def libraries(self) -> tuple[str, ...]:

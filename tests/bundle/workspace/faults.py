@@ -34,9 +34,16 @@ SCHEMAS_PATH, JOBS_PATH = "/api/2.1/unity-catalog/schemas", "/api/2.2/jobs/creat
 """Where a deploy writes files, and makes schemas and jobs."""
 
 
-def once(method: str, path: str, status: int = 500, code: str = "INTERNAL_ERROR") -> Fault:
-    """The first such request is refused."""
-    return Fault(method, path, status, code, times=1)
+def once(
+    method: str,
+    path: str,
+    status: int = 500,
+    code: str = "INTERNAL_ERROR",
+    *,
+    done: bool = False,
+) -> Fault:
+    """The first such request is refused, or ``done`` and never answered well."""
+    return Fault(method, path, status, code, times=1, done=done)
 
 
 class Faults:

@@ -1,4 +1,4 @@
-"""Workspace files and folders, and the files of volumes: two trees that work alike."""
+"""Workspace files and folders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import base64
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from posixpath import dirname, splitext
+from posixpath import dirname
 
 from tests.bundle.workspace.messages import Refused, Request, Resource, exists, invalid, missing
 
-NOTEBOOK_HEADER = b"# Databricks notebook source"
 MOMENT = 1_790_000_000_000  # the creation time of everything, in milliseconds: it never matters
 
 
@@ -69,14 +68,12 @@ class WorkspaceFiles:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.notebooks: set[str] = set()
 
     def _described(self, path: str) -> Resource:
         content = self.tree.nodes[path]
-        kind = "NOTEBOOK" if path in self.notebooks else "FILE"
         described: Resource = {
             "path": path,
-            "object_type": "DIRECTORY" if content is None else kind,
+            "object_type": "DIRECTORY" if content is None else "FILE",
             "object_id": self.tree.ids[path],
             "resource_id": str(self.tree.ids[path]),
             "created_at": MOMENT,
@@ -84,8 +81,6 @@ class WorkspaceFiles:
         }
         if content is not None:
             described["size"] = len(content)
-        if kind == "NOTEBOOK":
-            described["language"] = "PYTHON"
         return described
 
     def get_status(self, request: Request) -> Resource:
@@ -94,21 +89,12 @@ class WorkspaceFiles:
             raise missing(f"Path ({path})")
         return self._described(path)
 
-    def list(self, request: Request) -> Resource:
-        path = _path(request.query.get("path"))
-        if path not in self.tree.nodes:
-            raise missing(f"Path ({path})")
-        children = [each for each in self.tree.below(path) if dirname(each) == path]
-        return {"objects": [self._described(each) for each in children]}
-
     def mkdirs(self, request: Request) -> None:
         self.tree.make_folder(_path(request.json().get("path")))
 
     def delete(self, request: Request) -> None:
         body = request.json()
-        path = _path(body.get("path"))
-        self.tree.delete(path, recursive=bool(body.get("recursive")))
-        self.notebooks = {each for each in self.notebooks if each in self.tree.nodes}
+        self.tree.delete(_path(body.get("path")), recursive=bool(body.get("recursive")))
 
     def export(self, request: Request) -> Resource | bytes:
         content = self.tree.read(_path(request.query.get("path")))
@@ -117,25 +103,11 @@ class WorkspaceFiles:
         return {"content": base64.b64encode(content).decode()}
 
     def import_file(self, request: Request, path: str) -> None:
-        """The raw bytes; a file that begins like a notebook becomes one and loses its suffix."""
-        self._keep(_path(path), request.body, overwrite=request.query.get("overwrite") == "true")
-
-    def import_base64(self, request: Request) -> None:
-        """The older form: path, content and options in one object."""
-        body = request.json()
-        content = base64.b64decode(body["content"])
-        self._keep(_path(body["path"]), content, overwrite=bool(body.get("overwrite")))
+        overwrite = request.query.get("overwrite") == "true"
+        self.tree.write(_path(path), request.body, overwrite=overwrite)
 
     def read_file(self, request: Request, path: str) -> bytes:
         return self.tree.read(_path(path))
-
-    def _keep(self, path: str, content: bytes, *, overwrite: bool) -> None:
-        stem, suffix = splitext(path)
-        is_notebook = suffix == ".py" and content.startswith(NOTEBOOK_HEADER)
-        target = stem if is_notebook else path
-        self.tree.write(target, content, overwrite=overwrite)
-        if is_notebook:
-            self.notebooks.add(target)
 
 
 def _path(path: object) -> str:

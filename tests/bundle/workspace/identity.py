@@ -9,27 +9,16 @@ from tests.bundle.workspace.messages import Request, Resource
 from tests.bundle.workspace.server import ORGANISATION
 
 USER = "deployer@example.com"
-SERVICE_PRINCIPAL: Resource = {
-    "id": "4712",
-    "applicationId": "5f2e6c58-3f0e-4c55-8a0a-5e9d6f1c8b21",
-    "displayName": "runner",
-    "active": True,
-}
 RUNNER: Resource = {
     "id": "4713",
     "applicationId": "0c8b7a64-92d1-4e0f-b5a3-7f4e2d1c6a90",
     "displayName": "rivermouth",
     "active": True,
 }
-DESTINATION: Resource = {
-    "id": "0d2f6a3e-5a0d-4f8e-9c57-2b8f5a1c9e44",
-    "display_name": "operators",
-    "destination_type": "WEBHOOK",
-}
 
 
 class Identity:
-    """One user, whose token is whatever token is sent; two principals; one destination."""
+    """One user, whose token is whatever token is sent, and one principal."""
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url = url
@@ -45,9 +34,6 @@ class Identity:
     def service_principals(self, request: Request) -> Resource:
         """Filtered by ``displayName eq '…'``, the only filter that is asked for."""
         wanted = re.fullmatch("displayName eq '(.*)'", request.query.get("filter", ""))
-        known = (SERVICE_PRINCIPAL, RUNNER) if request.query.get("startIndex", "1") == "1" else ()
+        known = (RUNNER,) if request.query.get("startIndex", "1") == "1" else ()
         found = [each for each in known if wanted is None or wanted[1] == each["displayName"]]
         return {"totalResults": len(found), "itemsPerPage": len(found), "Resources": found}
-
-    def destinations(self, request: Request) -> Resource:
-        return {"results": [DESTINATION]}

@@ -37,36 +37,12 @@ class Jobs:
     def get(self, request: Request) -> Resource:
         return self.shelf.get(_id(request.query.get("job_id")))
 
-    def list_jobs(self, request: Request) -> Resource:
-        name = request.query.get("name")
-        found = [job for job in self.shelf.all() if name in (None, job["settings"]["name"])]
-        return {"jobs": found, "has_more": False}
-
-    def reset(self, request: Request) -> None:
-        body = request.json()
-        job = self.shelf.get(_id(body.get("job_id")))
-        self._keep(job["job_id"], body["new_settings"])
-
-    def update(self, request: Request) -> None:
-        """New settings go over the old ones, the removed ones go; both at the top level only."""
-        body = request.json()
-        job = self.shelf.get(_id(body.get("job_id")))
-        settings = {**job["settings"], **body.get("new_settings", {})}
-        for name in body.get("fields_to_remove", ()):
-            settings.pop(name, None)
-        self._keep(job["job_id"], settings)
-
     def delete(self, request: Request) -> None:
         self.shelf.remove(_id(request.json().get("job_id")))
 
     def _keep(self, job_id: int, settings: Resource) -> None:
-        keys = [task.get("task_key") for task in settings.get("tasks", ())]
-        if not all(keys) or len(set(keys)) != len(keys):
-            raise invalid(f"every task needs a task_key of its own: {keys}")
-        for task in settings.get("tasks", ()):
-            for needed in task.get("depends_on", ()):
-                if needed["task_key"] not in keys:
-                    raise invalid(f"{task['task_key']} depends on no task of the job: {needed}")
+        if len(settings.get("tasks", ())) > 1:
+            raise invalid("a job of this workspace has one task")
         tasks = [{**TASK_DEFAULTS, **task} for task in settings.get("tasks", ())]
         run_as = settings.get("run_as", {})
         job = {

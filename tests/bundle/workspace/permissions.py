@@ -1,4 +1,4 @@
-"""Permissions of jobs, dashboards, alerts, warehouses and folders: one list each."""
+"""Permissions of jobs, dashboards, alerts and folders: one list each."""
 
 from __future__ import annotations
 
@@ -33,12 +33,6 @@ class Permissions:
         self.get(request, kind, key)
         self.lists[kind, key] = request.json().get("access_control_list", [])
         return self.get(request, kind, key)
-
-    def get_warehouse(self, request: Request, key: str) -> Resource:
-        return self.get(request, "sql/warehouses", key)
-
-    def set_warehouse(self, request: Request, key: str) -> Resource:
-        return self.set(request, "sql/warehouses", key)
 
 
 def _shown(entry: Resource) -> Resource:

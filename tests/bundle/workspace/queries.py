@@ -42,9 +42,5 @@ class Alerts:
     def get(self, request: Request, key: str) -> Resource:
         return self.shelf.get(key)
 
-    def update(self, request: Request, key: str) -> Resource:
-        self.shelf.put(key, {**self.shelf.get(key), **request.json()})
-        return self.shelf.get(key)
-
     def trash(self, request: Request, key: str) -> None:
         self.shelf.remove(key)

@@ -16,7 +16,6 @@ from tests.bundle.workspace.queries import Alerts, Warehouses
 from tests.bundle.workspace.runs import Runs
 from tests.bundle.workspace.secrets import Secrets
 from tests.bundle.workspace.server import Route
-from tests.bundle.workspace.volume_files import VolumeFiles
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Rooms:
     permissions: Permissions
     runs: Runs
     secrets: Secrets
-    volume_files: VolumeFiles
     warehouses: Warehouses
     clusters: Clusters = field(default_factory=Clusters)
 
@@ -38,7 +36,7 @@ class Rooms:
 def routes(rooms: Rooms) -> tuple[Route, ...]:
     return (
         *_of_itself(rooms.identity, rooms.permissions),
-        *_of_files(rooms.files, rooms.volume_files),
+        *_of_files(rooms.files),
         *_of_jobs(rooms.jobs, rooms.runs),
         *_of_the_catalog(rooms.catalog, Effective(rooms.catalog)),
         *_of_secrets(rooms.secrets),
@@ -53,32 +51,19 @@ def _of_itself(identity: Identity, permissions: Permissions) -> tuple[Route, ...
         Route("GET", "/.well-known/databricks-config", identity.config),
         Route("GET", "/api/2.0/preview/scim/v2/Me", identity.me),
         Route("GET", "/api/2.0/preview/scim/v2/ServicePrincipals", identity.service_principals),
-        Route("GET", "/api/2.0/notification-destinations", identity.destinations),
         Route("GET", "/api/2.0/permissions/{}/{}", permissions.get),
         Route("PUT", "/api/2.0/permissions/{}/{}", permissions.set),
-        Route("GET", "/api/2.0/permissions/sql/warehouses/{}", permissions.get_warehouse),
-        Route("PUT", "/api/2.0/permissions/sql/warehouses/{}", permissions.set_warehouse),
     )
 
 
-def _of_files(files: WorkspaceFiles, volumes: VolumeFiles) -> tuple[Route, ...]:
+def _of_files(files: WorkspaceFiles) -> tuple[Route, ...]:
     return (
         Route("GET", "/api/2.0/workspace/get-status", files.get_status),
-        Route("GET", "/api/2.0/workspace/list", files.list),
         Route("GET", "/api/2.0/workspace/export", files.export),
-        Route("POST", "/api/2.0/workspace/import", files.import_base64),
         Route("POST", "/api/2.0/workspace/mkdirs", files.mkdirs),
         Route("POST", "/api/2.0/workspace/delete", files.delete),
         Route("POST", "/api/2.0/workspace-files/import-file/{...}", files.import_file),
         Route("GET", "/api/2.0/workspace-files/{...}", files.read_file),
-        Route("PUT", "/api/2.0/fs/files/{...}", volumes.upload),
-        Route("GET", "/api/2.0/fs/files/{...}", volumes.download),
-        Route("HEAD", "/api/2.0/fs/files/{...}", volumes.describe),
-        Route("DELETE", "/api/2.0/fs/files/{...}", volumes.delete_file),
-        Route("PUT", "/api/2.0/fs/directories/{...}", volumes.make_folder),
-        Route("GET", "/api/2.0/fs/directories/{...}", volumes.list),
-        Route("HEAD", "/api/2.0/fs/directories/{...}", volumes.describe_folder),
-        Route("DELETE", "/api/2.0/fs/directories/{...}", volumes.delete_folder),
     )
 
 
@@ -86,9 +71,6 @@ def _of_jobs(jobs: Jobs, runs: Runs) -> tuple[Route, ...]:
     return (
         Route("POST", "/api/2.2/jobs/create", jobs.create),
         Route("GET", "/api/2.2/jobs/get", jobs.get),
-        Route("GET", "/api/2.2/jobs/list", jobs.list_jobs),
-        Route("POST", "/api/2.2/jobs/reset", jobs.reset),
-        Route("POST", "/api/2.2/jobs/update", jobs.update),
         Route("POST", "/api/2.2/jobs/delete", jobs.delete),
         Route("POST", "/api/2.2/jobs/run-now", runs.run_now),
         Route("GET", "/api/2.2/jobs/runs/get", runs.get),
@@ -104,11 +86,9 @@ def _of_the_catalog(catalog: Catalog, effective: Effective) -> tuple[Route, ...]
         Route("GET", "/api/2.1/unity-catalog/catalogs/{}", catalog.get_catalog),
         Route("POST", "/api/2.1/unity-catalog/schemas", catalog.create_schema),
         Route("GET", "/api/2.1/unity-catalog/schemas/{}", catalog.get_schema),
-        Route("PATCH", "/api/2.1/unity-catalog/schemas/{}", catalog.update_schema),
         Route("DELETE", "/api/2.1/unity-catalog/schemas/{}", catalog.delete_schema),
         Route("POST", "/api/2.1/unity-catalog/volumes", catalog.create_volume),
         Route("GET", "/api/2.1/unity-catalog/volumes/{}", catalog.get_volume),
-        Route("PATCH", "/api/2.1/unity-catalog/volumes/{}", catalog.update_volume),
         Route("DELETE", "/api/2.1/unity-catalog/volumes/{}", catalog.delete_volume),
         Route("GET", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.get_grants),
         Route("PATCH", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.change_grants),
@@ -123,7 +103,6 @@ def _of_secrets(secrets: Secrets) -> tuple[Route, ...]:
         Route("POST", "/api/2.0/secrets/scopes/delete", secrets.delete_scope),
         Route("GET", "/api/2.0/secrets/acls/list", secrets.list_acls),
         Route("POST", "/api/2.0/secrets/acls/put", secrets.put_acl),
-        Route("POST", "/api/2.0/secrets/acls/delete", secrets.delete_acl),
         Route("POST", "/api/2.0/secrets/put", secrets.put_secret),
         Route("GET", "/api/2.0/secrets/get", secrets.get_secret),
         Route("GET", "/api/2.0/secrets/list", secrets.list_secrets),
@@ -138,13 +117,10 @@ def _of_queries(
         Route("GET", "/api/2.0/sql/warehouses/{}", warehouses.get),
         Route("POST", "/api/2.0/lakeview/dashboards", dashboards.create),
         Route("GET", "/api/2.0/lakeview/dashboards/{}", dashboards.get),
-        Route("PATCH", "/api/2.0/lakeview/dashboards/{}", dashboards.update),
         Route("DELETE", "/api/2.0/lakeview/dashboards/{}", dashboards.trash),
         Route("POST", "/api/2.0/lakeview/dashboards/{}/published", dashboards.publish),
         Route("GET", "/api/2.0/lakeview/dashboards/{}/published", dashboards.get_published),
-        Route("DELETE", "/api/2.0/lakeview/dashboards/{}/published", dashboards.unpublish),
         Route("POST", "/api/2.0/alerts", alerts.create),
         Route("GET", "/api/2.0/alerts/{}", alerts.get),
-        Route("PATCH", "/api/2.0/alerts/{}", alerts.update),
         Route("DELETE", "/api/2.0/alerts/{}", alerts.trash),
     )

@@ -1,4 +1,4 @@
-"""One run of a job: a thread that hands the tasks to the executor in their order."""
+"""One run of a job, which has one task: a thread that hands it to the executor."""
 
 from __future__ import annotations
 
@@ -41,9 +41,6 @@ class Run:
         self._thread = threading.Thread(target=self._work, args=(means, after), daemon=True)
         self._thread.start()
 
-    def skip(self, why: str) -> None:
-        self.state = {"life_cycle_state": "SKIPPED", "state_message": why}
-
     def cancel(self) -> None:
         self._cancelled.set()
 
@@ -75,20 +72,13 @@ class Run:
         while any(run.is_active for run in after) and not self._cancelled.wait(0.02):
             pass
         self.state = {"life_cycle_state": "RUNNING"}
-        settings = {task["task_key"]: task for task in self.job["settings"].get("tasks", ())}
-        results: dict[str, str] = {}
-        for task in sorted(self.tasks, key=lambda task: _depth(task["task_key"], settings)):
-            key = task["task_key"]
-            before = [needed["task_key"] for needed in settings[key].get("depends_on", ())]
-            if any(results[needed] != "SUCCESS" for needed in before):
-                results[key] = "UPSTREAM_FAILED"
-            else:
-                task["state"] = {"life_cycle_state": "RUNNING"}
-                results[key] = self._result(means, task["run_id"], settings[key])
-            task["state"] = _ended(results[key], f"task {key}: {results[key]}")
-        bad = {key: result for key, result in results.items() if result != "SUCCESS"}
-        told = ", ".join(f"task {key}: {result}" for key, result in bad.items())
-        self.state = _ended(next(iter(bad.values()), "SUCCESS"), told)
+        result, message = "SUCCESS", ""
+        for task, settings in zip(self.tasks, self.job["settings"].get("tasks", ()), strict=True):
+            task["state"] = {"life_cycle_state": "RUNNING"}
+            result = self._result(means, task["run_id"], settings)
+            message = f"task {task['task_key']}: {result}"
+            task["state"] = _ended(result, message)
+        self.state = _ended(result, message)
 
     def _result(self, means: Means, run_id: int, settings: Resource) -> str:
         if self._cancelled.is_set():
@@ -119,11 +109,5 @@ class Run:
 
 
 def _ended(result: str, message: str) -> Resource:
-    told = "" if result == "SUCCESS" else message
-    return {"life_cycle_state": "TERMINATED", "result_state": result, "state_message": told}
-
-
-def _depth(key: str, settings: dict[str, Resource]) -> int:
-    """How many tasks must be done before it, one after the other."""
-    before = settings[key].get("depends_on", ())
-    return 1 + max((_depth(each["task_key"], settings) for each in before), default=-1)
+    shown = "" if result == "SUCCESS" else message
+    return {"life_cycle_state": "TERMINATED", "result_state": result, "state_message": shown}

@@ -30,17 +30,10 @@ class Runs:
         run = Run(self._new_id(), job, {**defaults, **given}, self._new_id)
         ahead = self._active(job["job_id"])
         self._runs[run.run_id] = run
-        limit = job["settings"]["max_concurrent_runs"]
         if _is_continuous(job):  # always one run, and it is the newest
             for other in ahead:
                 other.cancel()
-            run.start(self._means, after=ahead)
-        elif len(ahead) < limit:
-            run.start(self._means)
-        elif job["settings"].get("queue", {}).get("enabled"):
-            run.start(self._means, after=ahead)
-        else:
-            run.skip(f"the limit of {limit} concurrent runs has been reached")
+        run.start(self._means, after=ahead)  # each job has a queue, and runs once at a time
         return {"run_id": run.run_id, "number_in_job": run.run_id}
 
     def get(self, request: Request) -> Resource:

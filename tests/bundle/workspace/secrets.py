@@ -41,13 +41,6 @@ class Secrets:
         scope["acls"][body["principal"]] = body["permission"]
         self.scopes.put(body["scope"], scope)
 
-    def delete_acl(self, request: Request) -> None:
-        body = request.json()
-        scope = self.scopes.get(body["scope"])
-        if scope["acls"].pop(body["principal"], None) is None:
-            raise Refused(404, "RESOURCE_DOES_NOT_EXIST", f"No ACL for {body['principal']}")
-        self.scopes.put(body["scope"], scope)
-
     def put_secret(self, request: Request) -> None:
         body = request.json()
         scope = self.scopes.get(body["scope"])

@@ -132,14 +132,7 @@ def _handler_for(server: Server) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(response.body)
 
         def body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding") != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            whole = b""  # the Files API is sent its files so, in chunks that say how long they are
-            while size := int(self.rfile.readline().split(b";")[0], 16):
-                whole += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return whole
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
         # CONNECT: who asks a proxy to reach another host finds no route, and is written down.
         do_CONNECT = do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = exchange

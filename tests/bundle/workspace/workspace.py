@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
@@ -11,33 +12,32 @@ from tests.bundle.workspace.executor import Executor, Means, refuses
 from tests.bundle.workspace.files import Tree, WorkspaceFiles
 from tests.bundle.workspace.identity import Identity
 from tests.bundle.workspace.jobs import Jobs
+from tests.bundle.workspace.messages import Resource
 from tests.bundle.workspace.permissions import Permissions
 from tests.bundle.workspace.queries import Alerts, Warehouses
 from tests.bundle.workspace.routes import Rooms, routes
 from tests.bundle.workspace.runs import Runs
 from tests.bundle.workspace.secrets import Secrets
 from tests.bundle.workspace.server import Exchange, Server
-from tests.bundle.workspace.volume_files import VolumeFiles
 
 
 class Workspace:
     """``with Workspace() as workspace:`` is up at ``workspace.url`` until the end of the block."""
 
     def __init__(self, executor: Executor = refuses) -> None:
-        self.tree, self.volumes = Tree(), Tree()
-        alerts, dashboards, jobs, warehouses = Alerts(), Dashboards(self.tree), Jobs(), Warehouses()
-        catalog = Catalog(self.volumes)
+        self.tree = Tree()
+        alerts, dashboards, jobs = Alerts(), Dashboards(self.tree), Jobs()
+        catalog = Catalog()
         permitted: dict[str, Callable[[], Iterable[str]]] = {
             "alertsv2": lambda: alerts.shelf,
             "dashboards": lambda: dashboards.drafts,
             "directories": lambda: map(str, self.tree.ids.values()),
             "jobs": lambda: jobs.shelf,
-            "sql/warehouses": lambda: warehouses.shelf,
         }
         means = Means(
             executor=executor,
-            read_file=self.read_file,
-            paths=lambda: self.tree.files() + self.volumes.files(),
+            read_file=self.tree.read,
+            paths=self.tree.files,
             schemas=lambda: list(catalog.schemas),
             host=lambda: self.url,
         )
@@ -51,8 +51,7 @@ class Workspace:
             permissions=Permissions(permitted),
             runs=Runs(jobs, means),
             secrets=Secrets(),
-            volume_files=VolumeFiles(self.volumes),
-            warehouses=warehouses,
+            warehouses=Warehouses(),
         )
         self.server = Server(routes(self.rooms))
 
@@ -83,6 +82,16 @@ class Workspace:
         }
         return {kind: list(shelf) for kind, shelf in shelves.items() if list(shelf)}
 
+    def counts(self) -> Counter[str]:
+        """How much of each kind was made here."""
+        return Counter({kind: len(keys) for kind, keys in self.stored().items()})
+
+    def job(self, name: str) -> Resource:
+        """The one job with that name, whatever a target puts before it."""
+        jobs = self.rooms.jobs.shelf.all()
+        [found] = (each for each in jobs if each["settings"]["name"].split()[-1] == name)
+        return found
+
     def changes(self, since: int = 0) -> list[str]:
         """The requests that may change something, from a place in the log on, but for files."""
         return [
@@ -91,11 +100,6 @@ class Workspace:
             if exchange.request.method not in ("GET", "HEAD")
             and not exchange.request.path.startswith("/api/2.0/workspace")
         ]
-
-    def read_file(self, path: str) -> bytes:
-        """What lies at a workspace path, or at one below /Volumes."""
-        tree = self.volumes if path.startswith("/Volumes/") else self.tree
-        return tree.read(path)
 
     def __enter__(self) -> Workspace:
         self.server.start()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 
-def modules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The names of all modules, without the parts of packages."""
     for _ in batches:
-        names = sorted({each.partition(".")[0] for each in sys.modules})
-        yield pa.RecordBatch.from_pydict({"name": names})
+        found = sorted({each.partition(".")[0] for each in sys.modules})
+        yield pa.RecordBatch.from_pydict({"name": found})
