@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rivermouth.run import feeding
-from rivermouth.verify import sharing
-from rivermouth.verify.proofs import offsets_table
+from rivermouth.verification import sharing
+from rivermouth.verification.proofs import offsets_table
 from rivermouth.warehouse.folder import warehouse
 
 WAITS = (

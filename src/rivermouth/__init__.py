@@ -8,9 +8,9 @@ second driver, each record has had its effect exactly once or lies in quarantine
 cannot be upheld the pipeline halts before it writes, and says which offsets and what to do.
 One YAML file describes it all, on a laptop and on Databricks (``rivermouth --help``).
 
-``ingest``, ``status`` and ``prove`` do in Python what ``run``, ``status`` and ``verify`` do in the
-terminal. (``run`` and ``verify`` are packages here.) To import this package needs neither Spark nor
-Kafka. Each name is imported when it is first asked for, so that the command starts fast.
+``ingest``, ``status`` and ``verify`` do in Python what ``run``, ``status`` and ``verify`` do in the
+terminal. (``run`` is a package here.) To import this package needs neither Spark nor Kafka. Each
+name is imported when it is first asked for, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
-    from rivermouth.databricks.calls import ingest, prove, status
+    from rivermouth.databricks.calls import ingest, status, verify
     from rivermouth.errors import ConfigError, Halt, RivermouthError
     from rivermouth.operate.status import Status
     from rivermouth.operate.topic import topic
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         RetryReport,
         exit_code,
     )
-    from rivermouth.verify import Verification
+    from rivermouth.verification import Verification
     from rivermouth.write.pool import pooled
 
 __all__ = [
@@ -68,13 +68,13 @@ __all__ = [
     "ingest",
     "load",
     "pooled",
-    "prove",
     "ranges",
     "ranges_between",
     "read",
     "readable",
     "status",
     "topic",
+    "verify",
 ]
 __version__ = "0.1.0"
 
@@ -104,11 +104,11 @@ _ROOMS = {
     "TopicReport": "operate.topic_report",
     "topic": "operate.topic",
     "ingest": "databricks.calls",
-    "prove": "databricks.calls",
     "status": "databricks.calls",
+    "verify": "databricks.calls",
     "Report": "run.outcome",
     "Status": "operate.status",
-    "Verification": "verify",
+    "Verification": "verification",
 }
 
 

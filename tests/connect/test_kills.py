@@ -16,7 +16,7 @@ import pytest
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.verify import Kind, verify
+from rivermouth.verification import Kind, verify
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
 from tests.modes import MODES, PARTITIONS

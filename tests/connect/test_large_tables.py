@@ -12,7 +12,7 @@ import pytest
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
 from tests.modes import MODES, Mode

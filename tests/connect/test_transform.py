@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.verify import Unchecked, verify
+from rivermouth.verification import Unchecked, verify
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
 from tests.kafka.own_code import a_pipeline

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
-from rivermouth.verify import Kind, verify
+from rivermouth.verification import Kind, verify
 from tests.lake import Heard, Lake
 from tests.processes import said_by
 

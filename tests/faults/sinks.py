@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE

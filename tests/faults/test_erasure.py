@@ -15,7 +15,7 @@ from rivermouth.errors import ResumeRefused
 from rivermouth.run.accepting import AcceptedDelete
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
-from rivermouth.verify import PipelineProof, verify
+from rivermouth.verification import PipelineProof, verify
 from tests.faults.spark_lake import SparkLake
 from tests.lake import append_pipeline, bid, order, upsert_pipeline
 from tests.processes import said_by

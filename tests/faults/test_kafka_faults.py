@@ -22,7 +22,7 @@ from rivermouth.local.broker import Broker, free_port
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from tests.faults.outcomes import (
     applied,

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.run.outcome import NOT_OK
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.outcomes import check_proved, problems
 from tests.faults.spark_lake import SparkLake
 from tests.lake import append_pipeline, order, retrying, upsert_pipeline

@@ -12,7 +12,7 @@ from rivermouth.config import TableName, load
 from rivermouth.replay.command import Rereading
 from rivermouth.replay.report import Replayed
 from rivermouth.replay.request import read_bound
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.campaign.paths import Paths
 from tests.faults.spark_lake import SparkLake
 from tests.lake import (

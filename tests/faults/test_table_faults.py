@@ -17,7 +17,7 @@ from rivermouth.config import load
 from rivermouth.run import committer
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Attempts
 from tests.faults.spark_lake import SparkLake

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.checker.at_length import at_length
 from tests.faults.seeded import command
 from tests.faults.striking import MOMENT, KilledDrivers

@@ -12,7 +12,7 @@ from rivermouth.config import TableName, load
 from rivermouth.replay.command import Rereading
 from rivermouth.replay.report import Replayed, ReplayPlan
 from rivermouth.replay.request import read_bound
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.lake import Lake
 
 

@@ -16,7 +16,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import State, status
 from rivermouth.testing import create_topic
-from rivermouth.verify import PipelineProof, Since, beside_offsets, verify
+from rivermouth.verification import PipelineProof, Since, beside_offsets, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.waiting import PATIENCE_S

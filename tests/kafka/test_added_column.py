@@ -10,8 +10,8 @@ from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.verify import verify
-from rivermouth.verify.result import Kind
+from rivermouth.verification import verify
+from rivermouth.verification.result import Kind
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -14,7 +14,7 @@ from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.operate.status import State, status
 from rivermouth.operate.topic import topic
 from rivermouth.protocol.offsets import TopicPartition
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.outcomes import refusal, went_well
 from tests.kafka.test_mirror import Settled
 from tests.lake import Lake, append_pipeline, bid

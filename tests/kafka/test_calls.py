@@ -26,7 +26,7 @@ import rivermouth
 
 report = rivermouth.ingest("rivermouth.yml", spark, select=["calls"])
 status = rivermouth.status("rivermouth.yml")
-proof = rivermouth.prove("rivermouth.yml", select="calls")
+proof = rivermouth.verify("rivermouth.yml", select="calls")
 """
 
 SCRIPT = """
@@ -37,7 +37,7 @@ for turn in (1, 2):
     print(rivermouth.ingest("rivermouth.yml"))
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print(rivermouth.status("rivermouth.yml").pipelines[0].state.value)
-print(rivermouth.prove("rivermouth.yml").ok)
+print(rivermouth.verify("rivermouth.yml").ok)
 """
 
 

@@ -22,7 +22,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.operate.maintain import Maintenance, MaintenanceReport
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from tests.faults.outcomes import went_well
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline

@@ -14,7 +14,7 @@ import rivermouth
 from rivermouth.config import load
 from rivermouth.errors import SchemaDiffers
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.verify import Kind, PipelineProof, Unchecked, verify
+from rivermouth.verification import Kind, PipelineProof, Unchecked, verify
 from tests.faults.outcomes import went_well
 from tests.kafka import raw_headers
 from tests.kafka.replaying import problems, replay

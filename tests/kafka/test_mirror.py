@@ -17,7 +17,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.operate.status import status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.tables import status_table as render
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.doubles import MemoryGroups
 from tests.faults.outcomes import went_well
 from tests.lake import Lake, append_pipeline, bid

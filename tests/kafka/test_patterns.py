@@ -13,7 +13,7 @@ from rivermouth.config import load
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.starts import OVER
 from rivermouth.run import feeding
-from rivermouth.verify import PipelineProof, Unchecked, verify
+from rivermouth.verification import PipelineProof, Unchecked, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import PLANNERS, Lake, append_pipeline, bid, continuous
 from tests.processes import end_group

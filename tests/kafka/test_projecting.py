@@ -9,14 +9,14 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.verify import Bounds, Verification, verify
-from rivermouth.verify.kafka.client import client_options
-from rivermouth.verify.pipeline import Checker
-from rivermouth.verify.sharing import share
-from rivermouth.verify.tables.folder import FolderTables
+from rivermouth.verification import Bounds, Verification, verify
+from rivermouth.verification.kafka.client import client_options
+from rivermouth.verification.pipeline import Checker
+from rivermouth.verification.sharing import share
+from rivermouth.verification.tables.folder import FolderTables
 from tests.faults.outcomes import went_well
 from tests.lake import Lake, append_pipeline, bid
-from tests.unit.verify.sharing_tasks import Elsewhere
+from tests.unit.verification.sharing_tasks import Elsewhere
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

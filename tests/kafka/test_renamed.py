@@ -12,7 +12,7 @@ from rivermouth.operate.maintain import Maintenance
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.sql import query
 from rivermouth.operate.status import State, status
-from rivermouth.verify import Since, beside_offsets, standings, verify
+from rivermouth.verification import Since, beside_offsets, standings, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 

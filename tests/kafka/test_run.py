@@ -20,7 +20,7 @@ from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.status import status
 from rivermouth.protocol.starts import OVER
 from rivermouth.testing import Record, create_topic
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from tests.faults.outcomes import applied, refusal, went_well
 from tests.kafka.topics import add_partitions, delete_before, in_transaction
 from tests.lake import Lake, append_pipeline, bid, continuous, order, upsert_pipeline

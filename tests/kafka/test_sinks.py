@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.config import load, unresolved
 from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.operate.doctor import Check, check_config
-from rivermouth.verify import verify
+from rivermouth.verification import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.write import landing

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.run.run import Run
-from rivermouth.verify import Kind, Unchecked, verify
-from rivermouth.verify.result import PipelineProof
+from rivermouth.verification import Kind, Unchecked, verify
+from rivermouth.verification.result import PipelineProof
 from tests.faults.outcomes import applied, went_well
 from tests.kafka.own_code import EXPLODED, a_pipeline
 from tests.lake import BIDS, Lake, append_pipeline, bid

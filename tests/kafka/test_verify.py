@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
-from rivermouth.verify import Bounds, Kind, PipelineProof
+from rivermouth.verification import Bounds, Kind, PipelineProof
 from tests.kafka.topics import in_transaction
 from tests.kafka.verify_world import Bad, Batch, Row, World, again, value
 from tests.waiting import delete_topic

@@ -9,7 +9,7 @@ import pytest
 
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
-from rivermouth.verify import Kind
+from rivermouth.verification import Kind
 from tests.kafka.topics import CLEANS_AT_ONCE, COMPACT, wait_for_compaction
 from tests.kafka.verify_world import Batch, World, value
 

@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
-from rivermouth.verify import Kind, PipelineProof, Since, beside_offsets, standings, verify
-from rivermouth.verify.kafka.client import KafkaSource
-from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verification import Kind, PipelineProof, Since, beside_offsets, standings, verify
+from rivermouth.verification.kafka.client import KafkaSource
+from rivermouth.verification.ledger.entry import Partition
 from tests.kafka.verify_world import Batch, Row, World, value
 
 pytestmark = pytest.mark.kafka

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.verify import Kind, PipelineProof, Unchecked, verify
+from rivermouth.verification import Kind, PipelineProof, Unchecked, verify
 from tests.lake import Lake
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

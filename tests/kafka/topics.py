@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from rivermouth.config import Config
 from rivermouth.testing import produce
-from rivermouth.verify.kafka.client import KafkaSource, client_options
+from rivermouth.verification.kafka.client import KafkaSource, client_options
 from tests.waiting import wait_for, wait_for_markers
 
 _ADMIN: Any = admin  # it does not export all that it has

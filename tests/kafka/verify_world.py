@@ -20,9 +20,9 @@ from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
-from rivermouth.verify import Bounds, PipelineProof, Since, beside_offsets, verify
-from rivermouth.verify.kafka.client import KafkaSource, client_options
-from rivermouth.verify.proved import Place, Proved
+from rivermouth.verification import Bounds, PipelineProof, Since, beside_offsets, verify
+from rivermouth.verification.kafka.client import KafkaSource, client_options
+from rivermouth.verification.proved import Place, Proved
 from tests.faults.checker.at_length import as_written, at_length
 from tests.kafka.topics import delete_before
 from tests.waiting import wait_for_markers

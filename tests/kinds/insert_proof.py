@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rivermouth.verify.proofs.key_rules import Change, Expected, Rank
-from rivermouth.verify.proofs.keyed import verify_keyed
-from rivermouth.verify.proofs.proof import Stored, Workspace
-from rivermouth.verify.subject import Subject
+from rivermouth.verification.proofs.key_rules import Change, Expected, Rank
+from rivermouth.verification.proofs.keyed import verify_keyed
+from rivermouth.verification.proofs.proof import Stored, Workspace
+from rivermouth.verification.subject import Subject
 
 
 def verify_insert(subject: Subject, stored: Stored, workspace: Workspace) -> None:

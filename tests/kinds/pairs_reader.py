@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.keys import from_text
-from rivermouth.verify.formats.reader import Reader, Undecodable
+from rivermouth.verification.formats.keys import from_text
+from rivermouth.verification.formats.reader import Reader, Undecodable
 
 
 def reader(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:

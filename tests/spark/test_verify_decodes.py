@@ -14,10 +14,10 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.verify.formats.json import reader, sent
-from rivermouth.verify.formats.keys import string as as_text
-from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
-from rivermouth.verify.tables.ports import canonical
+from rivermouth.verification.formats.json import reader, sent
+from rivermouth.verification.formats.keys import string as as_text
+from rivermouth.verification.formats.reader import CannotTell, Reader, Undecodable
+from rivermouth.verification.tables.ports import canonical
 from rivermouth.write.sinks import value_of
 from tests.spark.conftest import Bench, a_pipeline
 from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, VALUES

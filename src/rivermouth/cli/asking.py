@@ -50,7 +50,7 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
     from rivermouth.operate.status import status as ask
     from rivermouth.run.tables import status_table
     from rivermouth.run.text import as_json
-    from rivermouth.verify import standings
+    from rivermouth.verification import standings
 
     config = load_config(file)
     found = ask(config, secrets=known_secrets(), proofs=standings(config))
@@ -78,10 +78,10 @@ def verify(
     names = config.selected(select)
     from rivermouth.run.outcome import NOT_OK, Shares, read_since, verified
     from rivermouth.run.text import as_json
-    from rivermouth.verify import beside_offsets
-    from rivermouth.verify import verify as prove
+    from rivermouth.verification import beside_offsets
+    from rivermouth.verification import verify as verify_pipelines
 
-    found = prove(
+    found = verify_pipelines(
         config,
         names,
         Shares(sys.stderr) if sys.stderr.isatty() else None,

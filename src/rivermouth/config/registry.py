@@ -52,8 +52,8 @@ class KeyForm:
 
     ``decoder`` is ``(Sequence[Column], settings) -> pyspark Column``: a struct of the key columns,
     made from the column ``key``; null where the key does not give them. Or what it gives is a
-    ``formats.arrow.InArrow``. ``reader`` is the checker's own
-    reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
+    ``formats.arrow.InArrow``. ``reader`` is the checker's own reading, see
+    ``verification.formats``. ``single``: it holds one column; ``integral``: of integers.
     ``version`` is as in ``Format``, and so are the settings: those that the format takes.
     """
 
@@ -70,8 +70,8 @@ class Format:
     """How the value of a record is encoded (``source.format``).
 
     ``decoder`` is ``(Sequence[Column], settings) -> formats.decoder.ValueDecoder``. ``reader`` is
-    the checker's own reading, see ``verify.formats``. ``settings`` are the names of those settings
-    of ``source`` that both take. ``reasons`` says what each code of the decoder means. ``key`` is
+    the checker's own reading, see ``verification.formats``. ``settings`` are the names of those
+    settings of ``source`` that both take. ``reasons`` says what each code of the decoder means. ``key`` is
     its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
     formats.tasks.InTask``: the same decoder without Spark, for tasks that write the rows, fold
     them to totals or divert bad ones; None: Spark decodes before them. Such a format also
@@ -116,8 +116,8 @@ REASONS: Mapping[str, str] = {
 """Why a record of any format may go to quarantine, by code."""
 
 
-_JSON: Reference = "rivermouth.verify.formats.json:reader"
-SENT: Reference = "rivermouth.verify.formats.json:sent"
+_JSON: Reference = "rivermouth.verification.formats.json:reader"
+SENT: Reference = "rivermouth.verification.formats.json:sent"
 """The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
@@ -165,13 +165,13 @@ FORMATS = Formats(
         "string": KeyForm(
             name="string",
             decoder="rivermouth.formats.keys:string",
-            reader="rivermouth.verify.formats.keys:string",
+            reader="rivermouth.verification.formats.keys:string",
             single=True,
         ),
         "long": KeyForm(
             name="long",
             decoder="rivermouth.formats.keys:long",
-            reader="rivermouth.verify.formats.keys:long",
+            reader="rivermouth.verification.formats.keys:long",
             single=True,
             integral=True,
         ),
@@ -263,12 +263,12 @@ class Shape:
     """One mode of a pipeline.
 
     ``summary`` is half a sentence for people. ``changes`` is ``(Pipeline) -> write.rows.Rows``:
-    what records become. ``proof`` is what ``verify`` does with its tables, see ``verify.proofs``.
+    what records become. ``proof`` proves its tables, see ``verification.proofs``.
     These flags say which settings have a meaning; a setting without one is refused. ``keyed``:
     ``keys`` identify a row. ``ordered``: ``order_by`` says which of two rows is newer.
     ``deletes``: if ``source.key`` is given, a null value deletes the row of its key. ``totals``:
     ``metrics`` say what is measured of each key; a row is of many records, and has no ``_kafka``.
-    ``since``: the proof can begin after an entry, see ``verify.subject.Subject.begins``.
+    ``since``: the proof can begin after an entry, see ``verification.subject.Subject.begins``.
     ``erasable``: rows that others delete can be accepted as gone, since no later record means
     another thing then. ``again`` is ``(Pipeline, ranges of entries by sequence) ->
     write.rows.Keyed``: how records that were read before are applied once more, so that a row that
@@ -313,7 +313,7 @@ SHAPES = Shapes(
             name="append",
             summary="add a row for each record",
             changes="rivermouth.write.shapes.by_record:append",
-            proof="rivermouth.verify.proofs.append:verify_append",
+            proof="rivermouth.verification.proofs.append:verify_append",
             since=True,
             elsewhere=True,
             transforms=True,
@@ -322,7 +322,7 @@ SHAPES = Shapes(
             name="upsert",
             summary="keep the newest row of each key",
             changes="rivermouth.write.shapes.by_key:latest",
-            proof="rivermouth.verify.proofs.keyed:verify_latest",
+            proof="rivermouth.verification.proofs.keyed:verify_latest",
             keyed=True,
             ordered=True,
             deletes=True,
@@ -334,7 +334,7 @@ SHAPES = Shapes(
             name="insert",
             summary="keep the first row of each key",
             changes="rivermouth.write.shapes.by_key:first",
-            proof="rivermouth.verify.proofs.keyed:verify_first",
+            proof="rivermouth.verification.proofs.keyed:verify_first",
             keyed=True,
             erasable=False,
             again="rivermouth.write.shapes.by_key:first_reapplied",
@@ -345,7 +345,7 @@ SHAPES = Shapes(
             name="aggregate",
             summary="keep totals of each key",
             changes="rivermouth.write.shapes.totals:totals",
-            proof="rivermouth.verify.proofs.totals:verify_totals",
+            proof="rivermouth.verification.proofs.totals:verify_totals",
             keyed=True,
             totals=True,
             erasable=False,
@@ -355,7 +355,7 @@ SHAPES = Shapes(
             name="send",
             summary="send each record to `kafka` or to `foreach_partition`; it need not be written",
             changes="rivermouth.write.shapes.by_record:send",
-            proof="rivermouth.verify.proofs.sent:verify_sent",
+            proof="rivermouth.verification.proofs.sent:verify_sent",
             transforms=True,
             sends=True,
         ),

@@ -1,4 +1,4 @@
-"""What the terminal does, as calls of Python: ``ingest``, ``status`` and ``prove``.
+"""What the terminal does, as calls of Python: ``ingest``, ``status`` and ``verify``.
 
 They print nothing, do not end the process and handle no signal. A fault of one pipeline is in what
 they return; what stands against the whole call is raised.
@@ -32,8 +32,9 @@ from rivermouth.run.starting import (
     session_there,
 )
 from rivermouth.run.tables import status_table
-from rivermouth.verify import ProofFiles, Verification, beside_offsets, standings, verify
-from rivermouth.verify.tables.catalog import CatalogTables
+from rivermouth.verification import ProofFiles, Verification, beside_offsets, standings
+from rivermouth.verification import verify as verify_pipelines
+from rivermouth.verification.tables.catalog import CatalogTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,7 @@ def status(
     return _ShownStatus(found.pipelines)
 
 
-def prove(
+def verify(
     config: Config | Path | str,
     spark: SparkSession | None = None,
     select: str | Iterable[str] | None = None,
@@ -146,7 +147,7 @@ def prove(
         proofs = ProofFiles(volume_folder(where) / "proofs")
     else:
         proofs = beside_offsets(where)
-    found = verify(
+    found = verify_pipelines(
         known,
         names,
         progress,

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import Catalog, Config, load
 from rivermouth.config.platforms import Platform
-from rivermouth.databricks.calls import prove
+from rivermouth.databricks.calls import verify
 from rivermouth.databricks.workspace import secrets_here
 from rivermouth.errors import ConfigError, Halt, RivermouthError
 from rivermouth.local.scratch import scratch_root
@@ -197,7 +197,7 @@ class Job:
         proved is recorded, unless ``record`` is False: in a catalog in its volume.
         """
         session = self.session if isinstance(self.config.warehouse, Catalog) else None
-        found = prove(self.config, session, self.names, strict=strict, since=since, record=record)
+        found = verify(self.config, session, self.names, strict=strict, since=since, record=record)
         typer.echo(str(found))
         return 0 if found.ok else NOT_OK
 

@@ -39,7 +39,7 @@ from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
 
 if TYPE_CHECKING:
-    from rivermouth.verify.proved import Standing
+    from rivermouth.verification.proved import Standing
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rivermouth.replay.ranges import (
     disjoint,
     one_per_partition,
 )
-from rivermouth.verify.kafka.client import KafkaSource, Source, client_options
+from rivermouth.verification.kafka.client import KafkaSource, Source, client_options
 
 Given = OffsetRange | RecordedRanges
 """A range, or those of a ledger entry, of which cluster and topics are known."""

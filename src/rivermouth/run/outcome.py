@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rivermouth.protocol.offsets import Position
     from rivermouth.run.accepting import AcceptedDelete
     from rivermouth.run.report import PipelineReport
-    from rivermouth.verify import PipelineProof, Since, Verification
-    from rivermouth.verify.proved import Standing
+    from rivermouth.verification import PipelineProof, Since, Verification
+    from rivermouth.verification.proved import Standing
 
 
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
@@ -80,7 +80,7 @@ def read_since(text: str, now_s: float, option: str = "--since") -> Since | None
 
     Raises ConfigError, which calls the argument ``option``.
     """
-    from rivermouth.verify import Since
+    from rivermouth.verification import Since
 
     if text in ("", "last"):
         return Since() if text else None

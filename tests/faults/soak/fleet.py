@@ -14,7 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
-from rivermouth.verify.tables.folder import FolderCommits
+from rivermouth.verification.tables.folder import FolderCommits
 from tests.faults.soak.judging import (
     TORN,
     UNDONE,

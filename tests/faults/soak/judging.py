@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from rivermouth.errors import LedgerBroken, TableUndone
-from rivermouth.verify.ledger.entry import Commits
-from rivermouth.verify.result import Findings
+from rivermouth.verification.ledger.entry import Commits
+from rivermouth.verification.result import Findings
 
 UNDONE, TORN = TableUndone.code, LedgerBroken.code
 """How a pipeline halts after a RESTORE between two batches, and after one in the middle of one."""

@@ -11,7 +11,7 @@ import pytest
 from rivermouth.errors import KafkaUnreachable, TableUndone
 from rivermouth.run.text import failure
 from rivermouth.testing import Record
-from rivermouth.verify.ledger.entry import Commit
+from rivermouth.verification.ledger.entry import Commit
 from tests.builders import TableLog, replayed, span
 from tests.faults.soak.feed import Feed
 from tests.faults.soak.fleet import Fleet
@@ -29,7 +29,7 @@ from tests.faults.soak.memory import Sample, growth, used_mb
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Happening, schedule
 from tests.threads import repeating
-from tests.unit.verify.doubles import CREATE, MemoryCommits, commit
+from tests.unit.verification.doubles import CREATE, MemoryCommits, commit
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.unit

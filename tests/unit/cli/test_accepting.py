@@ -10,7 +10,7 @@ from rivermouth.cli.accepting import versions_in
 from rivermouth.errors import ConfigError
 from rivermouth.run.accepting import AcceptedDelete
 from rivermouth.run.outcome import deletes_accepted, shown_delete, verified
-from rivermouth.verify import PipelineProof, Verification
+from rivermouth.verification import PipelineProof, Verification
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit

@@ -11,9 +11,9 @@ from rivermouth.errors import ConfigError
 from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.run.outcome import Shares, ago, proof_note, proved, read_since, verified
 from rivermouth.run.tables import status_table as render
-from rivermouth.verify import Since, Verification
-from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
-from rivermouth.verify.result import PipelineProof
+from rivermouth.verification import Since, Verification
+from rivermouth.verification.proved import Before, Place, Proved, Reach, Recording, Standing
+from rivermouth.verification.result import PipelineProof
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from rivermouth.protocol.accept_changes import CHANGES, ROLLBACKS, check_accepte
 from rivermouth.protocol.entry import Change
 from rivermouth.run.outcome import accepted, verified
 from rivermouth.run.tables import status_table as render
-from rivermouth.verify.result import Findings, Verification
+from rivermouth.verification.result import Findings, Verification
 from tests.builders import position
 from tests.unit.cli.conftest import Rivermouth
 

