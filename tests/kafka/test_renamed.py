@@ -12,7 +12,7 @@ from rivermouth.operate.maintain import Maintenance
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.sql import query
 from rivermouth.operate.status import State, status
-from rivermouth.verification import Since, beside_offsets, standings, verify
+from rivermouth.verification import Since, beside_offsets, record_states, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
@@ -48,7 +48,7 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     assert isinstance(halted, IdentityChanged)
     assert "ledger: first" in str(halted)
     config = lake.configure(second={**pipeline, "ledger": "first"})
-    proof = standings(config)(config.pipelines["second"])
+    proof = record_states(config)(config.pipelines["second"])
     heard = went_well(lake.run(rivermouth_spark, "second"))
 
     assert proof is not None, "what was proved under the first name is not lost"

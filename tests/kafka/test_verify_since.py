@@ -13,7 +13,14 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
-from rivermouth.verification import Kind, PipelineProof, Since, beside_offsets, standings, verify
+from rivermouth.verification import (
+    Kind,
+    PipelineProof,
+    Since,
+    beside_offsets,
+    record_states,
+    verify,
+)
 from rivermouth.verification.kafka.client import KafkaSource
 from rivermouth.verification.ledger.entry import Partition
 from tests.kafka.verify_world import Batch, Row, World, value
@@ -79,7 +86,7 @@ def on_record(world: World) -> tuple[int, int] | None:
 
 def void(world: World) -> str | None:
     """What ``status`` says of the record."""
-    found = standings(world.config)(world.config.pipelines["p"])
+    found = record_states(world.config)(world.config.pipelines["p"])
     assert found is not None
     return found.void
 

@@ -50,10 +50,10 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
     from rivermouth.operate.status import status as ask
     from rivermouth.run.tables import status_table
     from rivermouth.run.text import as_json
-    from rivermouth.verification import standings
+    from rivermouth.verification import record_states
 
     config = load_config(file)
-    found = ask(config, secrets=known_secrets(), proofs=standings(config))
+    found = ask(config, secrets=known_secrets(), proofs=record_states(config))
     if json:
         as_json(found.as_dict())
     else:

@@ -63,7 +63,7 @@ def run(
     report = _run(config, names, shown, stop, continuous=continuous, audit=audit)
     shown.print()
     # What was told beside live rows is far up in a terminal; a log has it as it was told.
-    end = ended(report.pipelines, stopped=report.stopped, told=not shown.is_terminal)
+    end = ended(report.pipelines, stopped=report.stopped, shown_before=not shown.is_terminal)
     following = f". Next: {typed('verify', file)}" if report.ok else ""
     shown.print(f"{end}{following}", soft_wrap=True)
     if json:

@@ -162,14 +162,14 @@ class Pipeline(Model):
         that of a form of message keys that is not the format's own.
         """
         known, form, source = self.format, self.key_form, self.source
-        told: dict[str, Any] = {"version": known.version} if known.version > 1 else {}
+        named: dict[str, Any] = {"version": known.version} if known.version > 1 else {}
         if form is not None and form != known.key and form.version > 1:
-            told["key_version"] = form.version
+            named["key_version"] = form.version
         if source.lenient:
-            told["lenient"] = sorted(source.lenient)
-        if source.timestamps.told:
-            told["timestamps"] = source.timestamps.told
-        return told
+            named["lenient"] = sorted(source.lenient)
+        if source.timestamps.given:
+            named["timestamps"] = source.timestamps.given
+        return named
 
     @property
     def key_form(self) -> KeyForm | None:

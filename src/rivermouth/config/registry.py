@@ -71,8 +71,8 @@ class Format:
 
     ``decoder`` is ``(Sequence[Column], settings) -> formats.decoder.ValueDecoder``. ``reader`` is
     the checker's own reading, see ``verification.formats``. ``settings`` are the names of those
-    settings of ``source`` that both take. ``reasons`` says what each code of the decoder means. ``key`` is
-    its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
+    settings of ``source`` that both take. ``reasons`` says what each code of the decoder means.
+    ``key`` is its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
     formats.tasks.InTask``: the same decoder without Spark, for tasks that write the rows, fold
     them to totals or divert bad ones; None: Spark decodes before them. Such a format also
     decodes ``in_arrow`` (``ValueDecoder``).

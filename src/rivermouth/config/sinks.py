@@ -81,22 +81,22 @@ def sink_identity(
 
     What came later is told only where it is given, so that earlier entries have the same identity.
     """
-    told: dict[str, str | bool | list[str] | None] = {
+    identity: dict[str, str | bool | list[str] | None] = {
         "kafka": _told(target),
         "foreach_partition": target.foreach_partition,
         "delivery": delivery.value,
     }
     if target.topic_column is not None:
-        told["topic_column"] = target.topic_column
+        identity["topic_column"] = target.topic_column
     if target.partition_column is not None:
-        told["partition_column"] = target.partition_column
+        identity["partition_column"] = target.partition_column
     if target.message_key:
-        told["message_key"] = [*target.message_key]
+        identity["message_key"] = [*target.message_key]
     if target.forward_headers:
-        told["forward_headers"] = True
+        identity["forward_headers"] = True
     if target.header_columns:
-        told["header_columns"] = [*target.header_columns]
-    return told
+        identity["header_columns"] = [*target.header_columns]
+    return identity
 
 
 def _told(target: SinkTarget) -> str | list[str] | None:

@@ -72,7 +72,7 @@ class Timestamps(Model):
     )
 
     @property
-    def told(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """What is given, by its key; plain text."""
         given = {"unit": self.unit, "fraction": self.fraction}
         return {key: each.value for key, each in given.items() if each is not None}

@@ -130,14 +130,14 @@ def is_legal(name: str) -> bool:
 
 def _assigned(value: Mapping[object, object]) -> dict[str, tuple[int, ...]]:
     faults = [*_strange_keys(value)]
-    told = value[_ASSIGN]
-    if not isinstance(told, Mapping) or not told:
+    listed = value[_ASSIGN]
+    if not isinstance(listed, Mapping) or not listed:
         must = "{path} must name the partitions of each topic, not {value}"
-        message = "{path} is empty" if told == {} else must
+        message = "{path} is empty" if listed == {} else must
         fix = "for example {orders: [0, 1], payments: [3]}"
         raise Refused(*faults, Fault(Kind.BAD_VALUE, message, fix=fix, path=(_ASSIGN,)))
     assigned: dict[str, tuple[int, ...]] = {}
-    for topic, numbers in told.items():
+    for topic, numbers in listed.items():
         name, path = str(topic), (_ASSIGN, str(topic))
         if not is_legal(name):
             message = "{path} is not a legal topic name: {found}"

@@ -32,7 +32,7 @@ from rivermouth.run.starting import (
     session_there,
 )
 from rivermouth.run.tables import status_table
-from rivermouth.verification import ProofFiles, Verification, beside_offsets, standings
+from rivermouth.verification import ProofFiles, Verification, beside_offsets, record_states
 from rivermouth.verification import verify as verify_pipelines
 from rivermouth.verification.tables.catalog import CatalogTables
 
@@ -107,7 +107,7 @@ def status(
     ConfigError, also where the tables are in a catalog.
     """
     known = _loaded(config, environ, folder)
-    found = ask(known, secrets=secrets or secrets_here(), proofs=standings(known))
+    found = ask(known, secrets=secrets or secrets_here(), proofs=record_states(known))
     return _ShownStatus(found.pipelines)
 
 

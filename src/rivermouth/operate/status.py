@@ -39,7 +39,7 @@ from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
 
 if TYPE_CHECKING:
-    from rivermouth.verification.proved import Standing
+    from rivermouth.verification.proved import RecordState
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _compared(
     return MirrorStatus(group, sum(each for each in lags if each > 0), reason)
 
 
-Proofs = Callable[[Pipeline], "Standing | None"]
+Proofs = Callable[[Pipeline], "RecordState | None"]
 Stores = Callable[[Pipeline], LedgerStore]
 """Where the ledger of a pipeline is read."""
 
@@ -144,7 +144,7 @@ class PipelineStatus:
     lag_seconds: float | None = None
     held_back: int | None = None
     accepted: tuple[tuple[str, int], ...] = ()
-    proof: Standing | None = None
+    proof: RecordState | None = None
     retrying: Retrying | None = None
     mirror: MirrorStatus | None = None
     way: Way | None = None

@@ -21,7 +21,7 @@ RUNS_IN_ALL = 100_000
 
 
 @dataclass(frozen=True)
-class StandingDelete:
+class DeleteInEffect:
     """A DELETE of others that stands, and its rows that earlier entries have accepted.
 
     ``replayed`` are ranges that were replayed since: their rows are back.
@@ -36,9 +36,9 @@ InEffect = tuple[CommitRecord, ...]
 """Commits of which the table still has the effect, in order: DELETEs, and entries about them."""
 
 
-def standing_deletes(
+def deletes_in_effect(
     commits: Iterable[CommitRecord], history: History, versions: Sequence[int]
-) -> tuple[StandingDelete, ...]:
+) -> tuple[DeleteInEffect, ...]:
     """The DELETEs at ``versions``, in order. ``commits`` are all from the first of them on.
 
     Raises ResumeRefused where one of them is not in the log, is no DELETE of some rows by others,
@@ -64,7 +64,7 @@ def standing_deletes(
         raise _refused(history, gone[0], "a DELETE that stands", "that it was rolled back since")
     entries = [(each.version, entry_of(each, history.pipeline)) for each in since[-1][1]]
     return tuple(
-        StandingDelete(
+        DeleteInEffect(
             found[each],
             tuple(one for _, e in entries if e for one in e.deletes if one.version == each),
             tuple(one for at, e in entries if e and at > each for one in e.replayed),
@@ -108,7 +108,7 @@ def _check(record: CommitRecord, history: History) -> None:
 
 
 def deleted(
-    standing: StandingDelete,
+    standing: DeleteInEffect,
     history: History,
     rows: Sequence[OffsetRange] | None,
 ) -> Deleted:

@@ -186,9 +186,9 @@ class History:
     ``recovered`` the one that only the offsets table had, if the replay began with one.
     ``sequence`` is the highest sequence seen, 0 where there is no entry. ``effective`` is that of
     the entry in effect, 0 for none; None: nobody can tell. ``rolled_back_by`` are the first and the
-    newest of the operations that rolled entries back and are not accepted yet; ``torn_at`` is the
-    version at which an entry was written over such an operation. ``unexplained`` are rollbacks
-    before the first readable entry.
+    newest of the operations that rolled entries back and are not accepted yet;
+    ``written_over_at`` is the version at which an entry was written over such an operation.
+    ``unexplained`` are rollbacks before the first readable entry.
     ``broken`` says what is wrong with the entries, in order: the first faults.
     """
 
@@ -202,7 +202,7 @@ class History:
     effective: int | None = 0
     periods: Period | None = field(default=None, repr=False)
     rolled_back_by: tuple[CommitRecord, ...] = ()
-    torn_at: int | None = None
+    written_over_at: int | None = None
     unexplained: tuple[CommitRecord, ...] = ()
     broken: tuple[Halt, ...] = ()
 
@@ -257,15 +257,18 @@ class History:
         """Everything found wrong, rollbacks last. Nothing may be written while there is any."""
         if not self.rolled_back_by:
             return self.broken
-        return (*self.broken, self._torn() if self.torn_at is not None else self._rolled_back())
+        return (
+            *self.broken,
+            self._torn() if self.written_over_at is not None else self._rolled_back(),
+        )
 
     def _torn(self) -> LedgerBroken:
-        torn_at = self.torn_at or 0
-        known = known_before(self.periods, torn_at)
+        written_over_at = self.written_over_at or 0
+        known = known_before(self.periods, written_over_at)
         back = f"RESTORE TABLE ... TO VERSION AS OF {known}, then run again to see the way on"
         reset = f"TRUNCATE, then: {accepting(self.pipeline, 'reset')}"
         return LedgerBroken(
-            f"version {torn_at} was written over commits that were rolled back",
+            f"version {written_over_at} was written over commits that were rolled back",
             where=self.where,
             expected="no RESTORE, REPLACE or TRUNCATE during a batch",
             found=f"one at version {self.rolled_back_since}",

@@ -79,17 +79,17 @@ def _append(history: History, record: CommitRecord, recorded: Recorded) -> Histo
         history = _accepted(history, where, entry, entry.accepts)
     elif history.newest is not None or history.whole:
         history = _checked(history, where, entry)
-    torn_at = history.torn_at
-    if entry.accepts is None and history.rolled_back_by and torn_at is None:
-        torn_at = version  # the table holds neither what was restored nor what we meant
+    written_over_at = history.written_over_at
+    if entry.accepts is None and history.rolled_back_by and written_over_at is None:
+        written_over_at = version  # the table holds neither what was restored nor what we meant
     return _since(
         replace(
             history,
             recorded=recorded,
             sequence=entry.sequence,
-            effective=None if torn_at is not None else entry.sequence,
+            effective=None if written_over_at is not None else entry.sequence,
             rolled_back_by=() if entry.accepts is not None else history.rolled_back_by,
-            torn_at=torn_at,
+            written_over_at=written_over_at,
         ),
         version,
     )
@@ -107,9 +107,9 @@ def _judged_before(history: History, entry: Entry) -> History:
     to = str(newest.parameters.get("version"))
     is_gone = newest.operation == "RESTORE" and to.isdigit() and int(to) < (history.first or 0)
     base = -1 if entry.base is None else entry.base
-    if not is_gone or base < max(newest.version, history.torn_at or 0):
+    if not is_gone or base < max(newest.version, history.written_over_at or 0):
         return history
-    return replace(history, effective=history.sequence, rolled_back_by=(), torn_at=None)
+    return replace(history, effective=history.sequence, rolled_back_by=(), written_over_at=None)
 
 
 def _begun(history: History, first: Entry) -> History:
@@ -201,7 +201,7 @@ def _follow(history: History, record: CommitRecord) -> History:
             effective=effective,
             # The first says since when, the newest what is to be accepted.
             rolled_back_by=() if complete else (*history.rolled_back_by[:1], record),
-            torn_at=history.torn_at if effective is None else None,
+            written_over_at=history.written_over_at if effective is None else None,
         ),
         record.version,
     )

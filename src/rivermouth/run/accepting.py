@@ -21,12 +21,12 @@ from rivermouth.protocol.accept_changes import (
 )
 from rivermouth.protocol.accept_deletes import (
     RUNS_IN_ALL,
-    StandingDelete,
+    DeleteInEffect,
     deleted,
     deletes_draft,
+    deletes_in_effect,
     parts_of_records,
     shared_offsets,
-    standing_deletes,
 )
 from rivermouth.protocol.accept_rollback import nothing_left, resume
 from rivermouth.protocol.assess import assess
@@ -130,7 +130,7 @@ def accept_deletes(
     history = ledger.history
     deletes_draft(history, ledger.table, ())  # refused where there is no entry yet
     since = at.store.log.commits_after(min(versions) - 1)
-    standing = standing_deletes(since, history, versions)
+    standing = deletes_in_effect(since, history, versions)
     shared = (
         shared_offsets(history)
         or pipeline.target.explode
@@ -164,7 +164,7 @@ def _check_erasable(pipeline: Pipeline) -> None:
         )
 
 
-def _shown(standing: StandingDelete, accepted: Deleted) -> AcceptedDelete:
+def _shown(standing: DeleteInEffect, accepted: Deleted) -> AcceptedDelete:
     commit = standing.commit
     return AcceptedDelete(
         version=commit.version,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rivermouth.run.accepting import AcceptedDelete
     from rivermouth.run.report import PipelineReport
     from rivermouth.verification import PipelineProof, Since, Verification
-    from rivermouth.verification.proved import Standing
+    from rivermouth.verification.proved import RecordState
 
 
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
@@ -54,7 +54,7 @@ class Report:
         return {"pipelines": [each.as_dict() for each in self.pipelines]}
 
     def __str__(self) -> str:
-        return ended(self.pipelines, stopped=self.stopped, told=False)
+        return ended(self.pipelines, stopped=self.stopped, shown_before=False)
 
 
 class Shares:
@@ -113,7 +113,7 @@ def left_out(proof: PipelineProof) -> Iterator[str]:
         yield f"not recorded: {proof.recording.problem}"
 
 
-def proved(found: Standing | None, now_s: float) -> str:
+def proved(found: RecordState | None, now_s: float) -> str:
     """Up to which entry a pipeline is proved, and when that was: a cell of ``status``."""
     if found is None:
         return "never"
@@ -122,7 +122,7 @@ def proved(found: Standing | None, now_s: float) -> str:
     return f"{found.proved.last.sequence:,}, {ago(now_s - found.proved.at_ms / 1000)}"
 
 
-def proof_note(found: Standing, now_s: float) -> str:
+def proof_note(found: RecordState, now_s: float) -> str:
     """What is to be known of a proof besides; empty where it stands and all was read at once."""
     known = found.proved
     if found.void is not None:
@@ -164,14 +164,14 @@ NOT_OK = 3
 """The exit code of a verification that found a fault."""
 
 
-def ended(reports: Sequence[PipelineReport], *, stopped: bool, told: bool) -> str:
+def ended(reports: Sequence[PipelineReport], *, stopped: bool, shown_before: bool) -> str:
     """A line for every pipeline of a run, the failed ones last; then the verdict.
 
-    ``told``: each failure was told when it happened, and only its code is repeated.
+    ``shown_before``: each failure was told when it happened, and only its code is repeated.
     """
     failed = [each for each in reports if each.error is not None]
     lines = [each.line() for each in reports if each.error is None]
-    lines += [end_of(each) if told else _failed(each) for each in failed]
+    lines += [end_of(each) if shown_before else _failed(each) for each in failed]
     if failed:
         number = f"{len(failed)} of {len(reports)} pipelines"
         return "\n".join([*lines, f"FAILED: {number}, exit code {exit_code(reports)}"])

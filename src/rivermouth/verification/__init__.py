@@ -23,8 +23,8 @@ from rivermouth.verification.recording import (
     ProofFiles,
     Proofs,
     beside_offsets,
+    record_states,
     settled,
-    standings,
 )
 from rivermouth.verification.result import Kind, PipelineProof, Unchecked, Verification
 from rivermouth.verification.sharing import share
@@ -41,7 +41,7 @@ __all__ = [
     "Unchecked",
     "Verification",
     "beside_offsets",
-    "standings",
+    "record_states",
     "verify",
 ]
 

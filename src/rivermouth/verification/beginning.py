@@ -15,7 +15,7 @@ from rivermouth.verification.ledger.log import (
     read_since_time,
     void_since,
 )
-from rivermouth.verification.proved import Before, Offsets, Proved, Recording, Standing, moment
+from rivermouth.verification.proved import Before, Offsets, Proved, Recording, RecordState, moment
 from rivermouth.verification.result import Findings
 
 
@@ -56,22 +56,22 @@ def begin(
     return Begun(read_ledger(log, pipeline.ledger_name, findings), findings)
 
 
-def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
+def standing(log: Commits, proved: Proved, at_most: int) -> RecordState:
     """Whether a record can be built on.
 
     Reads the log back to the entry of the record, if that is no more than ``at_most`` commits. It
     keeps none of them.
     """
     if proved.failed_ms is not None:
-        return Standing(proved, _failed(proved.failed_ms))
+        return RecordState(proved, _failed(proved.failed_ms))
     if not _is_behind(proved.former or {}, _flat(proved.position)):
-        return Standing(proved, _FORMER)
+        return RecordState(proved, _FORMER)
     versions = log.versions()
     since = sum(version > proved.last.version for version in versions)
     if since > at_most:
-        return Standing(proved, unread=since)
+        return RecordState(proved, unread=since)
     void = void_since(log, proved.pipeline, proved.last, versions)
-    return Standing(proved, void)
+    return RecordState(proved, void)
 
 
 def _since(

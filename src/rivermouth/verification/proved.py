@@ -140,7 +140,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RecordState:
     """A record, and why nothing can be built on it any more (None: something can).
 
     ``unread``: so many commits came since that the log was not read for it.

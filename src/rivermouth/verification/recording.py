@@ -17,7 +17,7 @@ from typing import Protocol
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
 from rivermouth.verification.beginning import standing
-from rivermouth.verification.proved import Proved, Recording, Standing, extended, whole
+from rivermouth.verification.proved import Proved, Recording, RecordState, extended, whole
 from rivermouth.verification.result import PipelineProof, Unchecked
 from rivermouth.verification.tables.folder import FolderTables
 
@@ -76,7 +76,7 @@ def beside_offsets(folder: Path) -> ProofFiles:
     return ProofFiles(OFFSETS_TABLE.path(folder).parent / "proofs")
 
 
-def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
+def record_states(config: Config) -> Callable[[Pipeline], RecordState | None]:
     """Tells what is on record of each pipeline of a warehouse in a folder, and whether it stands.
 
     None where nothing is on record, or where it cannot be read. Each pipeline has the same share of
@@ -85,12 +85,12 @@ def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
     share = _AT_MOST // max(1, len(config.pipelines))
     proofs, tables = beside_offsets(config.folder), FolderTables(config.folder)
 
-    def of(pipeline: Pipeline) -> Standing | None:
+    def of(pipeline: Pipeline) -> RecordState | None:
         proved = proofs.read(pipeline.ledger_name).proved
         if proved is None:
             return None
         if proved.table != str(pipeline.target.table):
-            return Standing(proved, f"it is of the table {proved.table}")
+            return RecordState(proved, f"it is of the table {proved.table}")
         return standing(tables.commits(pipeline.target.table), proved, share)
 
     return of

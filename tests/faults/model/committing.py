@@ -204,7 +204,7 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours and any(each.sequence >= planned.sequence for each in since):
         return halted(state, d, SUPERSEDED)
     ledger = walk(log, first, True, guards.undo_aware)
-    if ledger.broken or ledger.torn_at:
+    if ledger.broken or ledger.written_over_at:
         return halted(state, d, LEDGER_BROKEN)
     accepts = not ours and planned.kind in (RESUME, RESET)
     if ledger.undone_at and not (accepts and ledger.undone_at == planned.accepts):

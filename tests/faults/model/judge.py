@@ -166,7 +166,7 @@ def _went_back(row: Entry, rows: tuple[Entry, ...]) -> bool:
 def _undone(table: Table) -> bool:
     """Whether others undid commits, and nobody has put that right or accepted it."""
     ledger = walk(table.log, table.first, True, True)
-    return bool(ledger.undone_at or ledger.torn_at)
+    return bool(ledger.undone_at or ledger.written_over_at)
 
 
 def _erased(table: Table, topic: Topic, guards: Guards) -> list[Record]:

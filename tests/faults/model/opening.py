@@ -73,7 +73,7 @@ def look(
     """
     first = recent(table.log, table.first, projected(table.offsets), guards)
     ledger = walk(table.log, first, guards.audit, guards.undo_aware)
-    if ledger.broken or ledger.torn_at:
+    if ledger.broken or ledger.written_over_at:
         return LEDGER_BROKEN
     if ACCEPT in options:
         return _accepted(table, topic, guards, ledger, at)

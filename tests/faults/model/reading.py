@@ -35,7 +35,7 @@ class Ledger(NamedTuple):
 
     ``newest`` is its last entry, ``stands`` the last that stands; ``known`` is False where
     nobody can tell. ``undone_at`` is the newest version that undid entries (0: all stand),
-    ``torn_at`` the version of an entry that was written over undone ones; ``broken`` says
+    ``written_over_at`` the version of an entry that was written over undone ones; ``broken`` says
     that entries do not follow on each other, ``sound`` is the newest version of which it is
     known what stands there.
     """
@@ -44,7 +44,7 @@ class Ledger(NamedTuple):
     stands: Entry | None = None
     known: bool = True
     undone_at: int = 0
-    torn_at: int = 0
+    written_over_at: int = 0
     broken: bool = False
     sound: int = 0
 
@@ -92,9 +92,9 @@ def _judged_before(now: Ledger, entry: Entry, log: Log, first: int) -> Ledger:
     if now.known or not isinstance(undoing, Other) or entry.kind in (RESUME, RESET):
         return now
     is_gone = undoing.operation == RESTORE and undoing.version < first
-    if not is_gone or entry.base < max(now.undone_at, now.torn_at):
+    if not is_gone or entry.base < max(now.undone_at, now.written_over_at):
         return now
-    return now._replace(stands=now.newest, known=True, undone_at=0, torn_at=0)
+    return now._replace(stands=now.newest, known=True, undone_at=0, written_over_at=0)
 
 
 def _append(now: Ledger, entry: Entry, version: int, first: int) -> Ledger:
@@ -103,9 +103,9 @@ def _append(now: Ledger, entry: Entry, version: int, first: int) -> Ledger:
         return Ledger(entry, entry, broken=now.broken or wrong)
     whole = first == 0
     wrong = (now.newest is not None or whole) and not _follows(entry, now.newest)
-    torn_at = now.torn_at or (version if now.undone_at else 0)
-    known, wrong = not torn_at, wrong or now.broken
-    return Ledger(entry, entry, known, now.undone_at, torn_at, wrong, now.sound)
+    written_over_at = now.written_over_at or (version if now.undone_at else 0)
+    known, wrong = not written_over_at, wrong or now.broken
+    return Ledger(entry, entry, known, now.undone_at, written_over_at, wrong, now.sound)
 
 
 def _follows(entry: Entry, newest: Entry | None) -> bool:
@@ -141,9 +141,11 @@ def _follow(now: Ledger, undoing: Other, version: int, first: int, marks: list[L
     if now.newest is None and first == 0:
         return now
     nothing_undone = left.known and left.stands == now.newest and now.newest is not None
-    torn_at = 0 if left.known else now.torn_at
+    written_over_at = 0 if left.known else now.written_over_at
     undone_at = 0 if nothing_undone else version
-    return now._replace(stands=left.stands, known=left.known, undone_at=undone_at, torn_at=torn_at)
+    return now._replace(
+        stands=left.stands, known=left.known, undone_at=undone_at, written_over_at=written_over_at
+    )
 
 
 def undoes(commit: Commit) -> bool:

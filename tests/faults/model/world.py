@@ -193,7 +193,7 @@ def _answered(log: Log, first: int) -> bool:
     That is an undoing which nobody put right or accepted, or a ledger that is broken.
     """
     before = walk(log[:first], 0, True, True)
-    return not (before.undone_at or before.torn_at or walk(log, 0, True, True).broken)
+    return not (before.undone_at or before.written_over_at or walk(log, 0, True, True).broken)
 
 
 def drop(state: State, guards: Guards) -> State | None:

@@ -71,13 +71,13 @@ def test_in_a_log_a_failure_is_told_once_and_each_pipeline_has_a_line_at_the_end
 
 
 def test_on_a_terminal_the_end_tells_the_failure_again_below_the_rows() -> None:
-    lines = ended([report("orders", GAP)], stopped=False, told=False).splitlines()
+    lines = ended([report("orders", GAP)], stopped=False, shown_before=False).splitlines()
     assert lines[:2] == ["FAILED orders", "  RM401 orders-0: a gap"]
     assert lines[-2].startswith("  to do: ")
 
 
 def test_a_run_that_was_stopped_says_so() -> None:
-    text = ended([report("bids")], stopped=True, told=True)
+    text = ended([report("bids")], stopped=True, shown_before=True)
     assert text.splitlines()[-1] == "OK: stopped; the next run continues from here"
 
 

@@ -12,7 +12,7 @@ from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.run.outcome import Shares, ago, proof_note, proved, read_since, verified
 from rivermouth.run.tables import status_table as render
 from rivermouth.verification import Since, Verification
-from rivermouth.verification.proved import Before, Place, Proved, Reach, Recording, Standing
+from rivermouth.verification.proved import Before, Place, Proved, Reach, Recording, RecordState
 from rivermouth.verification.result import PipelineProof
 
 pytestmark = pytest.mark.unit
@@ -87,19 +87,19 @@ def test_how_long_ago(seconds: float, text: str) -> None:
     ("found", "cell", "note"),
     [
         (None, "never", ""),
-        (Standing(PROVED), "1,200, yesterday", ""),
+        (RecordState(PROVED), "1,200, yesterday", ""),
         (
-            Standing(replace(PROVED, full_entry=7, full_ms=NOW_MS - 6 * DAY_MS)),
+            RecordState(replace(PROVED, full_entry=7, full_ms=NOW_MS - 6 * DAY_MS)),
             "1,200, yesterday",
             "proof: read as a whole up to entry 7, 6 days ago",
         ),
         (
-            Standing(PROVED, "it was rolled back"),
+            RecordState(PROVED, "it was rolled back"),
             "void",
             "the proof up to entry 1,200, of 2026-11-22 02:13 UTC, is void: it was rolled back",
         ),
         (
-            Standing(replace(PROVED, left={"expired_offsets": 1200, "keys": 2}), unread=9000),
+            RecordState(replace(PROVED, left={"expired_offsets": 1200, "keys": 2}), unread=9000),
             "1,200, yesterday",
             "proof: not checked: expired offsets (1,200), keys (2); 9,000 commits since, too many "
             "to tell here whether it stands",
@@ -108,7 +108,7 @@ def test_how_long_ago(seconds: float, text: str) -> None:
     ids=["never", "proved", "in parts", "void", "with holes"],
 )
 def test_status_has_the_proof_in_a_cell_and_a_note_only_where_there_is_more(
-    found: Standing | None, cell: str, note: str
+    found: RecordState | None, cell: str, note: str
 ) -> None:
     assert proved(found, NOW_S) == cell
     assert (proof_note(found, NOW_S) if found is not None else "") == note

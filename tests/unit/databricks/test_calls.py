@@ -132,7 +132,7 @@ def test_a_report_says_what_the_command_says() -> None:
     report = Report((did("a"), did("b", GAP)))
     assert not report.ok
     assert report.exit_code == 5
-    assert str(report) == ended(report.pipelines, stopped=False, told=False)
+    assert str(report) == ended(report.pipelines, stopped=False, shown_before=False)
     assert "FAILED b\n  RM401 t-0: a gap" in str(report)
     assert [each["ok"] for each in report.as_dict()["pipelines"]] == [True, False]
 

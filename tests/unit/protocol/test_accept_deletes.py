@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rivermouth.errors import LedgerBroken, ResumeRefused
 from rivermouth.protocol.accept_deletes import (
-    StandingDelete,
+    DeleteInEffect,
     deleted,
     deletes_draft,
-    standing_deletes,
+    deletes_in_effect,
 )
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.drafts import still_draft
@@ -65,9 +65,9 @@ def accepting(log: TableLog, *deletes: Deleted) -> TableLog:
     return log
 
 
-def standing(log: TableLog, *versions: int) -> tuple[StandingDelete, ...]:
+def standing(log: TableLog, *versions: int) -> tuple[DeleteInEffect, ...]:
     history = replayed(log.records)
-    return standing_deletes(log.records[min(versions) :], history, versions)
+    return deletes_in_effect(log.records[min(versions) :], history, versions)
 
 
 def of_ours() -> TableLog:
@@ -138,7 +138,7 @@ def test_a_delete_that_clean_up_took_from_the_log_is_refused() -> None:
     log = a_log().wrote(span(9, 10))
     history = replayed(log.records)
     with pytest.raises(ResumeRefused, match="version 3 cannot be accepted"):
-        standing_deletes(log.records[4:], history, [3])
+        deletes_in_effect(log.records[4:], history, [3])
 
 
 def replaying(log: TableLog, *ranges: OffsetRange) -> TableLog:
@@ -169,8 +169,8 @@ def test_rows_that_a_replay_brought_back_are_not_accepted_as_deleted() -> None:
 # What is left to accept
 
 
-def a_delete(number: int | None = None, *accepted: Deleted) -> StandingDelete:
-    return StandingDelete(replace(foreign(3, "DELETE", SOME), deleted_rows=number), accepted)
+def a_delete(number: int | None = None, *accepted: Deleted) -> DeleteInEffect:
+    return DeleteInEffect(replace(foreign(3, "DELETE", SOME), deleted_rows=number), accepted)
 
 
 HISTORY: History = replayed(a_log().records)
@@ -199,7 +199,7 @@ HISTORY: History = replayed(a_log().records)
     ],
 )
 def test_what_is_left_to_accept_are_the_pipelines_own_rows(
-    delete: StandingDelete, rows: Sequence[OffsetRange] | None, left: Deleted
+    delete: DeleteInEffect, rows: Sequence[OffsetRange] | None, left: Deleted
 ) -> None:
     assert deleted(delete, HISTORY, rows) == left
 
@@ -218,7 +218,7 @@ def test_what_is_left_to_accept_are_the_pipelines_own_rows(
     ],
 )
 def test_where_nothing_is_left_to_accept_it_is_refused(
-    delete: StandingDelete, rows: Sequence[OffsetRange] | None, found: str
+    delete: DeleteInEffect, rows: Sequence[OffsetRange] | None, found: str
 ) -> None:
     with pytest.raises(ResumeRefused) as refused:
         deleted(delete, HISTORY, rows)

@@ -12,13 +12,21 @@ import pytest
 
 from rivermouth.verification import recording
 from rivermouth.verification.beginning import standing
-from rivermouth.verification.proved import Before, Place, Proved, Reach, Recording, Standing, moment
+from rivermouth.verification.proved import (
+    Before,
+    Place,
+    Proved,
+    Reach,
+    Recording,
+    RecordState,
+    moment,
+)
 from rivermouth.verification.recording import (
     Attempt,
     ProofFiles,
     beside_offsets,
+    record_states,
     settled,
-    standings,
     to_record,
 )
 from rivermouth.verification.result import Kind, PipelineProof, Unchecked
@@ -192,10 +200,10 @@ def test_without_recording_nothing_is_on_record(tmp_path: Path) -> None:
 
 def test_whether_a_record_stands_is_told_from_the_log() -> None:
     log = MemoryCommits([CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6)])
-    assert standing(log, OLD, 10) == Standing(OLD)
-    assert standing(log, OLD, 0) == Standing(OLD, unread=1)
+    assert standing(log, OLD, 10) == RecordState(OLD)
+    assert standing(log, OLD, 0) == RecordState(OLD, unread=1)
     behind, before = (replace(OLD, former={"t": {"0": until}}) for until in (4, 5))
-    assert standing(log, behind, 10) == Standing(behind)
+    assert standing(log, behind, 10) == RecordState(behind)
     assert "an accepted change" in (standing(log, before, 10).void or "")
     assert standing(log, replace(OLD, last=Place(2, "x", 2)), 10).void is not None
     failed = replace(OLD, failed_ms=0)
@@ -217,8 +225,8 @@ def test_the_commits_that_are_read_for_all_pipelines_are_limited_together(
         (log / f"{version:020d}.json").write_text("\n".join(lines), encoding="utf-8")
     beside_offsets(config.folder).write(OLD)
     others = {"p": pipeline, "q": pipeline, "r": pipeline}
-    assert standings(config)(pipeline) == Standing(OLD)
+    assert record_states(config)(pipeline) == RecordState(OLD)
     monkeypatch.setattr(recording, "_AT_MOST", 2)
-    assert standings(config)(pipeline) == Standing(OLD)
+    assert record_states(config)(pipeline) == RecordState(OLD)
     many = config.model_copy(update={"pipelines": others})
-    assert standings(many)(pipeline) == Standing(OLD, unread=1), "a third of two is none"
+    assert record_states(many)(pipeline) == RecordState(OLD, unread=1), "a third of two is none"
