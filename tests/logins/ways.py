@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from rivermouth.config.mechanisms import HANDLER, LOGINS
+from rivermouth.config.logins import HANDLER, LOGINS
 from tests import pages
 from tests.logins.certificates import PASSWORD
 from tests.logins.guarded_broker import SECRET, GuardedBroker

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rivermouth.config.mechanisms import PROVIDER
+from rivermouth.config.logins import PROVIDER
 from rivermouth.config.problems import Fault, KeyPath, Kind
 from rivermouth.config.registry import Reference
 

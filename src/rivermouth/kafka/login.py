@@ -21,8 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rivermouth.config.logins import named_once, read_jaas
-from rivermouth.config.mechanisms import LOGINS, PROVIDER, SYSTEM
+from rivermouth.config.logins import LOGINS, PROVIDER, SYSTEM, named_once, read_jaas
 from rivermouth.config.registry import Reference, own
 from rivermouth.config.secret import MASK, sensitive
 from rivermouth.errors import KafkaRefused, MissingPackage, Passing, RivermouthError

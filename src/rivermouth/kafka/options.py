@@ -1,7 +1,7 @@
 """Kafka client options for the two clients: the Java client and librdkafka.
 
 Spark reads the records with the Java client; librdkafka asks for everything else. If the two
-name an option differently, a configuration may use either name. ``config.mechanisms`` is the table
+name an option differently, a configuration may use either name. ``config.logins`` is the table
 of logins. On Databricks the classes of the Java client have other names, and Spark may
 authenticate with a credential of Unity Catalog.
 """
@@ -14,8 +14,17 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from rivermouth.config.logins import CREDENTIAL, named_once, write_jaas
-from rivermouth.config.mechanisms import CLIENT_ID, LOGINS, PROVIDER, SHADED, SYSTEM, TOKEN_ENDPOINT
+from rivermouth.config.logins import (
+    CLIENT_ID,
+    CREDENTIAL,
+    LOGINS,
+    PROVIDER,
+    SHADED,
+    SYSTEM,
+    TOKEN_ENDPOINT,
+    named_once,
+    write_jaas,
+)
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.login import read_certificates, read_key, token_callback
 

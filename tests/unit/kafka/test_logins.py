@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config.logins import read_jaas, write_jaas
-from rivermouth.config.mechanisms import LOGINS, PROVIDER
+from rivermouth.config.logins import LOGINS, PROVIDER, read_jaas, write_jaas
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.options import java_options, native_options, spark_options
 

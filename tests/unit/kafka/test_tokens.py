@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.config.mechanisms import PROVIDER
+from rivermouth.config.logins import PROVIDER
 from rivermouth.errors import KafkaRefused, MissingPackage
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.login import Token, token_callback
