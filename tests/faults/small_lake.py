@@ -81,7 +81,7 @@ class Broker:
         log = self.logs.setdefault(partition, [])
         log.append(Record(len(log), b"%d" % id_, None))
 
-    # What the checker asks for, see ``kafka.Cluster``.
+    # What the checker asks for, see ``kafka.client``.
 
     def facts(self, topics: Iterable[str]) -> Facts:
         return Facts(self.cluster, dict.fromkeys(topics, self.id), frozenset())
