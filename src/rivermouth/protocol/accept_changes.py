@@ -290,7 +290,7 @@ def check_accepted(accept: str, offsets: str = "") -> None:
     """Raises ConfigError for words by which nothing can be accepted, and for ``offsets`` that
     would have no effect.
     """
-    if offsets and "cluster" not in accept.split(","):
+    if offsets and Change.CLUSTER not in accepted_changes(accept):
         raise ConfigError((f"--offsets {offsets}: only --accept cluster asks for it",))
     if accept not in ROLLBACKS and not accepted_changes(accept):
         known = f"{' or '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}, with commas"

@@ -43,7 +43,7 @@ def test_other_words_are_refused_before_anything_starts(
 def test_positions_that_nothing_asks_for_are_refused(words: str) -> None:
     with pytest.raises(ConfigError, match="only --accept cluster asks for it"):
         check_accepted(words, "start")
-    check_accepted("cluster,partitions", "start")
+    check_accepted("cluster, partitions", "start")
 
 
 def test_positions_are_read_from_a_file(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded
 from rivermouth.formats.strict_json.chunk import Piece, Texts, portions, unbalanced
 from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, refine
@@ -33,6 +33,9 @@ from rivermouth.formats.strict_json.guards import (
 from rivermouth.formats.strict_json.layout import read_by_layout
 from rivermouth.formats.strict_json.types import JsonSettings, holds_map, schema_of
 from rivermouth.formats.strict_json.values import decode_one_by_one
+
+if TYPE_CHECKING:
+    from rivermouth.config import Column
 
 _FIRST = 500
 """So many records are parsed first: what fails there costs little."""

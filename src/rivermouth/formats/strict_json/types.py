@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from rivermouth.config import Column
+if TYPE_CHECKING:  # tasks import this module, and need nothing of a configuration
+    from rivermouth.config import Column
 
 Unit = Literal["s", "ms", "us", "ns"]
 Leniency = Literal["number_in_text", "anything_as_text", "repeated_names", "any_case"]

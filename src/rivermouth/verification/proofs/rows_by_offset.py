@@ -165,12 +165,13 @@ class SeveralRows:
         moved = [each.partition for each in entry.ranges if each.start < each.until]
         if not moved:
             return
+        not_checked = max(found, 1)  # where no row is there, all may be lost
         if any(map(subject.has_former, moved)):
             line = f"{where}, where rows from before an accepted change may be, too"
-            subject.findings.leave(Unchecked.UNCOUNTED, line, found)
+            subject.findings.leave(Unchecked.UNCOUNTED, line, not_checked)
         elif entry.written is None:
             line = f"{where}; its commit does not tell how many it wrote"
-            subject.findings.leave(Unchecked.UNCOUNTED, line, found)
+            subject.findings.leave(Unchecked.UNCOUNTED, line, not_checked)
         elif found > entry.written:
             line = f"{where}, but its commit wrote {entry.written:,}"
             subject.findings.add(Kind.DUPLICATED, line, count=found - entry.written)

@@ -126,6 +126,14 @@ def test_where_a_commit_tells_no_number_of_rows_that_is_said(tmp_path: Path) -> 
     assert left(asked)[Unchecked.UNCOUNTED] == 3
 
 
+def test_an_entry_without_a_row_is_not_checked_where_its_commit_tells_no_number(
+    tmp_path: Path,
+) -> None:
+    asked = verified(tmp_path, ROWS[4:], *entries(first=None))
+    assert found(asked) == {}
+    assert left(asked)[Unchecked.UNCOUNTED] == 1
+
+
 def test_beside_rows_of_former_records_nothing_is_found_that_may_be_right(tmp_path: Path) -> None:
     other = LedgerChanges(("topic",), False, frozenset({"t"}), {ZERO: (6, 0)})
     changed = entry(3, span(0, 0), changes=other, accepted=(("topic", 3),))
@@ -133,7 +141,7 @@ def test_beside_rows_of_former_records_nothing_is_found_that_may_be_right(tmp_pa
     rows = [*ROWS, *ROWS, row(0, 1, 0)]
     asked = verified(tmp_path, rows, *told)
     assert found(asked) == {}
-    assert left(asked)[Unchecked.UNCOUNTED] == 24
+    assert left(asked)[Unchecked.UNCOUNTED] == 24 + 2, "and two entries of which no row is told"
     plain = [row(n, n, n) for n in range(6)]
     former = verified(tmp_path, [*ROWS, *plain], *told[:3], entry(4, span(0, 8)))
     assert found(former) == {}
