@@ -23,12 +23,15 @@ from rivermouth.protocol.offsets import Anchor, PartitionOffset, TopicPartition
 Make = Callable[[Mapping[str, str]], Consumer]
 """What makes a consumer with these options, besides those of the login."""
 
-_FOR_TRUNCATION = {
-    "group.id": "rivermouth-epochs",  # never joined: partitions are assigned
+_ASKING = {
     "enable.auto.commit": "false",
     "auto.offset.reset": "error",
     "enable.partition.eof": "true",
     "fetch.wait.max.ms": "10",
+}
+_FOR_TRUNCATION = {
+    **_ASKING,
+    "group.id": "rivermouth-epochs",  # never joined: partitions are assigned
     "max.partition.fetch.bytes": "1024",
 }
 
@@ -73,12 +76,9 @@ def _end_if_truncated(answer: Message) -> int | None:
 
 
 _FOR_FIRST_RECORDS = {
+    **_ASKING,
     "group.id": "rivermouth-topic",  # never joined: partitions are assigned
-    "enable.auto.commit": "false",
-    "auto.offset.reset": "error",
-    "enable.partition.eof": "true",
     "isolation.level": "read_committed",
-    "fetch.wait.max.ms": "10",
     # One record of each partition is wanted: do not fetch what nobody reads.
     "max.partition.fetch.bytes": "65536",
     "queued.min.messages": "1",

@@ -64,11 +64,6 @@ class Coordinates:
     listener: Listener
     attempts: Attempts
 
-    @property
-    def table_name(self) -> str:
-        """The name of the pipeline's table."""
-        return str(self.pipeline.target.table)
-
 
 class Committer:
     """Commits for one pipeline, from ``history`` on. ``history`` is what was read back last."""
