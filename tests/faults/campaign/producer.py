@@ -69,7 +69,7 @@ class Writer:
         self._producer.init_transactions(60)
         # As many numbers as lines may have been used by one that wrote before.
         self._next = len(history.read_bytes().splitlines()) if history.exists() else 0
-        self._history = history.open("a", encoding="utf-8")
+        self._history = history
 
     def fill(self, seed: int, counts: Mapping[str, int]) -> None:
         """Produce so many records of each topic; they are in Kafka then."""
@@ -105,6 +105,7 @@ class Writer:
         self._note(lines, "ok" if commit else "fail")
 
     def _note(self, lines: list[dict[str, Any]], phase: str) -> None:
-        self._history.writelines(json.dumps({**line, "phase": phase}) + "\n" for line in lines)
-        self._history.flush()
-        os.fsync(self._history.fileno())
+        with self._history.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps({**line, "phase": phase}) + "\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())

@@ -67,8 +67,10 @@ class FolderCommits:
         info: Mapping[str, Any] = {}
         txns: dict[str, int] = {}
         try:
-            with self._file(version).open(encoding="utf-8") as lines:
-                actions = [json.loads(line) for line in lines if _WANTED.match(line)]
+            lines = self._file(version).read_text("utf-8").split("\n")
+            actions = [json.loads(line) for line in lines if _WANTED.match(line)]
+            if not any(map(str.strip, lines)):
+                raise ValueError("it is empty")
         except (OSError, ValueError) as fault:
             findings.add(Kind.FAULT, f"version {version} of the log cannot be read: {fault}")
             actions = []

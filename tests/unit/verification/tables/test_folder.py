@@ -52,7 +52,9 @@ def test_a_checkpoint_is_known(tables: FolderTables, tmp_path: Path) -> None:
     assert tables.commits(NAME).checkpointed() == 2
 
 
-@pytest.mark.parametrize("content", [b'{"commitInfo": {"operation"', b'{"txn": \xff}', None])
+@pytest.mark.parametrize(
+    "content", [b'{"commitInfo": {"operation"', b'{"txn": \xff}', b"", b"\n", None]
+)
 def test_a_commit_that_cannot_be_read_is_a_fault(
     tables: FolderTables, tmp_path: Path, content: bytes | None
 ) -> None:
