@@ -19,12 +19,14 @@ from rivermouth.protocol.commits import Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 
 
 def newest_entry(table: Path, pipeline: str) -> Recorded:
     """The newest entry in the log of a table."""
-    found = ((each, entry_of(each, pipeline)) for each in FolderLog(table).commits_backwards())
+    found = (
+        (each, entry_of(each, pipeline)) for each in DeltaLog.of_folder(table).commits_backwards()
+    )
     return next(Recorded(each.version, each.timestamp_ms, entry) for each, entry in found if entry)
 
 

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.protocol.ways import why_not
-from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.warehouse.delta.log import DeltaLog
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
 from tests.faults.campaign.plan import CALLS, FILES_POINTS, Kill, Ways, round_of
@@ -114,17 +114,23 @@ def test_who_armed_a_call_knows_that_it_has_killed_a_process_besides_the_driver(
     assert not calls.struck()
 
 
+def reason(table: Path) -> str:
+    definition = DeltaLog.of_folder(table).definition()
+    assert definition is not None
+    return why_not(definition)
+
+
 def test_an_altered_table_asks_for_spark_and_no_longer_once_it_is_altered_back(
     tmp_path: Path,
 ) -> None:
     table = one_batch(tmp_path).table
-    assert why_not(definition_of(DeltaTable(str(table)))) == ""
+    assert reason(table) == ""
     assert not alter(table, asks=False)
     assert alter(table, asks=True)
     assert not alter(table, asks=True)
-    assert "1 week 0 days" in why_not(definition_of(DeltaTable(str(table))))
+    assert "1 week 0 days" in reason(table)
     assert alter(table, asks=False)
-    assert why_not(definition_of(DeltaTable(str(table)))) == ""
+    assert reason(table) == ""
 
 
 def test_a_table_is_altered_amid_a_run_once_when_that_has_committed(tmp_path: Path) -> None:
@@ -159,6 +165,6 @@ def written_by(file: Path, run: tuple[str, bool]) -> str:
     """Let a commit say that it was made this way; its id."""
     actions = [json.loads(each) for each in file.read_text().splitlines()]
     about = next(each["commitInfo"] for each in actions if "commitInfo" in each)
-    about["engineInfo"] = {"files": "delta-rs:py-1", "spark": "Apache-Spark/4"}[run[0]]
+    about["engineInfo"] = {"files": "rivermouth", "spark": "Apache-Spark/4"}[run[0]]
     file.write_text("\n".join(map(json.dumps, actions)))
     return str(json.loads(about["userMetadata"])["commit"])

@@ -23,7 +23,7 @@ from rivermouth.operate.maintain import Maintenance, MaintenanceReport
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.verification import verify
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from tests.faults.outcomes import went_well
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
@@ -119,7 +119,7 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     assert counts(first)["rivermouth.offsets"][0] > 1
     assert counts(second)["rivermouth.offsets"] == (0, 0, 0), "once is enough"
     assert {each: sorted(map(repr, two.rows(each))) for each in names} == before
-    commits = list(FolderLog(two.path("bronze.a")).commits_after(delta.version()))
+    commits = list(DeltaLog.of_folder(two.path("bronze.a")).commits_after(delta.version()))
     assert {each.operation for each in commits} == {"OPTIMIZE", "VACUUM START", "VACUUM END"}
     assert all(each.txns == {} and each.user_metadata is None for each in commits)
     clean(two, ("a", "u"))

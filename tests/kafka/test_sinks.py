@@ -15,7 +15,7 @@ from rivermouth.config import load, unresolved
 from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.operate.doctor import Check, check_config
 from rivermouth.verification import verify
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.write import landing
 from rivermouth.write.evaluation import persisted
@@ -248,7 +248,7 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
 def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_be_read_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commits_after, rounds = FolderLog.commits_after, list[int]()
+    commits_after, rounds = DeltaLog.commits_after, list[int]()
     cached = list[DataFrame]()
 
     @contextmanager
@@ -262,13 +262,13 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
 
     monkeypatch.setattr(landing, "persisted", noted)
 
-    def fails_once(log: FolderLog, version: int) -> Any:
+    def fails_once(log: DeltaLog, version: int) -> Any:
         if version > 2 and not rounds:
             rounds.append(version)
             raise LogUnreadable("for a moment")
         return commits_after(log, version)
 
-    monkeypatch.setattr(FolderLog, "commits_after", fails_once)
+    monkeypatch.setattr(DeltaLog, "commits_after", fails_once)
     sending_few(lake, "unread", 20)
 
     heard = lake.run(rivermouth_spark, "p")

@@ -91,7 +91,7 @@ class BatchTable(InFolder):
         return classify(plan, self.log.commits())
 
     def rows(self) -> list[dict[str, Any]]:
-        return rows_at(str(self.log.path))
+        return rows_at(str(self.path))
 
     def bad(self, commit: str = "") -> dict[tuple[int, int], str]:
         """Codes of the records in quarantine by partition and offset; those of a commit."""
@@ -101,7 +101,7 @@ class BatchTable(InFolder):
         return found
 
     def quarantine(self) -> list[dict[str, Any]]:
-        return rows_at(f"{self.log.path}_quarantine")
+        return rows_at(f"{self.path}_quarantine")
 
 
 def rows_at(path: str) -> list[dict[str, Any]]:

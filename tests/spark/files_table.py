@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from deltalake import DeltaTable
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.files import FilesLanding
@@ -43,12 +44,16 @@ class InFolder:
     name: str
 
     @property
-    def log(self) -> FolderLog:
-        return FolderLog(self.bench.folder / self.name)
+    def path(self) -> Path:
+        return self.bench.folder / self.name
+
+    @property
+    def log(self) -> DeltaLog:
+        return DeltaLog.of_folder(self.path)
 
     @property
     def version(self) -> int:
-        return DeltaTable(str(self.log.path)).version()
+        return DeltaTable(str(self.path)).version()
 
     def sql(self, statement: str) -> list[Any]:
         address = self.bench.address(self.name).sql
@@ -56,7 +61,7 @@ class InFolder:
 
     def ways(self) -> list[str]:
         """Who made each commit after the first, which created the table."""
-        files = sorted((self.log.path / "_delta_log").glob("*.json"))[1:]
+        files = sorted((self.path / "_delta_log").glob("*.json"))[1:]
         texts = [each.read_text("utf-8") for each in files]
         return ["spark" if "Apache-Spark" in each else "driver" for each in texts]
 

@@ -62,7 +62,7 @@ def test_a_clean_batch_is_one_commit_with_txn_and_entry(table: BatchTable, made:
     counts = (RowCounts(5, 0),) if made is FilesLanding else None  # else its files will tell
     assert table.entry.rows == counts
     assert numbers(table) == [0, 1, 2, 3, 4]
-    assert not Path(f"{table.log.path}_quarantine").exists()
+    assert not Path(f"{table.path}_quarantine").exists()
 
 
 def test_a_batch_with_bad_records_is_split_and_knows_its_counts(table: BatchTable) -> None:
@@ -85,7 +85,7 @@ def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     made_of = batch_table(bench, wide, made)
     made_of.land([(None, b'{"n7": 1}', 0, each) for each in (3, 4)])
 
-    table = DeltaTable(str(made_of.log.path))
+    table = DeltaTable(str(made_of.path))
     assert [each.name for each in table.schema().fields].index("_kafka") == kafka_at
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     assert min(each["min._kafka.offset"] for each in files) == 3
@@ -99,7 +99,7 @@ def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_it
     """The table's path stands for its name in a catalog."""
     table = batch_table(bench, a_pipeline(), DataFrameWriter)
     table.land([(None, b'{"n": 1}', 0, 500)])
-    [between] = DeltaTable(str(table.log.path)).file_uris()
+    [between] = DeltaTable(str(table.path)).file_uris()
     table.land([(None, b'{"n": 2}', 0, 1_000), (None, b'{"n": 3}', 1, 0)])
     Path(between).unlink()  # who reads it fails
     entry = replace(entry_after(None, span(1_000, 1_001), span(0, 1, 1)), rows=None)

@@ -30,7 +30,7 @@ def test_while_the_lock_is_held_a_transaction_that_has_begun_does_not_commit(
     bench: Bench,
 ) -> None:
     table = made(bench)
-    path, before = table.log.path.as_posix(), table.version
+    path, before = table.path.as_posix(), table.version
     commit = _transaction(bench.spark, path)
     with commit_lock(bench.spark, path):
         rival = _started(commit)
@@ -43,7 +43,7 @@ def test_while_the_lock_is_held_a_transaction_that_has_begun_does_not_commit(
 
 def test_the_driver_commits_only_while_it_has_the_lock(bench: Bench) -> None:
     table = made(bench)
-    path = table.log.path.as_posix()
+    path = table.path.as_posix()
     files = FilesTable(path, "p", partial(under_commit_lock, bench.spark, path))
     files.newest()
     before = table.version
@@ -58,9 +58,9 @@ def test_the_driver_commits_only_while_it_has_the_lock(bench: Bench) -> None:
 
 def test_a_block_that_fails_lets_go_of_the_lock(bench: Bench) -> None:
     table = made(bench)
-    with pytest.raises(ZeroDivisionError), commit_lock(bench.spark, table.log.path.as_posix()):
+    with pytest.raises(ZeroDivisionError), commit_lock(bench.spark, table.path.as_posix()):
         raise ZeroDivisionError
-    taken = _started(partial(_take, bench.spark, table.log.path.as_posix()))
+    taken = _started(partial(_take, bench.spark, table.path.as_posix()))
     wait_for(lambda: not taken.is_alive())
 
 
@@ -104,7 +104,7 @@ def test_each_commit_of_the_driver_is_made_under_the_lock(
 
 def test_an_interrupt_cannot_come_between_the_lock_and_its_release(bench: Bench) -> None:
     """It comes into the main thread only."""
-    path = made(bench).log.path.as_posix()
+    path = made(bench).path.as_posix()
     ran: list[threading.Thread] = []
 
     def act() -> None:
@@ -121,7 +121,7 @@ def test_what_the_jvm_says_of_the_lock_is_not_told_as_a_fault_of_the_disk(bench:
     def gone(act: Callable[[], object]) -> object:
         raise ConnectionRefusedError("Connection refused")
 
-    files = FilesTable(made(bench).log.path.as_posix(), "p", gone)
+    files = FilesTable(made(bench).path.as_posix(), "p", gone)
     files.newest()
     with pytest.raises(ConnectionRefusedError):
         files.append([], "said", (APP, 1))

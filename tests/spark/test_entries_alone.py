@@ -126,13 +126,13 @@ def test_checkpoints_of_the_driver_keep_what_merges_have_deleted(bench: Bench) -
     table.land(GOOD)
     table.land([(b"1", b'{"order_id": 1, "rank": 2}', 0, 4)])
     table.land([(b"2", None, 0, 5)])
-    assert '"deletionVector":' in (table.log.path / "_delta_log" / f"{3:020}.json").read_text()
+    assert '"deletionVector":' in (table.path / "_delta_log" / f"{3:020}.json").read_text()
     table.record()
     assert table.version == 4
-    assert (table.log.path / "_delta_log" / f"{4:020}.checkpoint.parquet").exists()
+    assert (table.path / "_delta_log" / f"{4:020}.checkpoint.parquet").exists()
 
     for version in range(4):  # from the checkpoint alone
-        (table.log.path / "_delta_log" / f"{version:020}.json").unlink()
+        (table.path / "_delta_log" / f"{version:020}.json").unlink()
     jvm: Any = bench.spark.sparkContext._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert keys(table) == [0, 1, 3]

@@ -14,8 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config.source import kafka_struct
-from rivermouth.protocol.ways import Definition
-from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import leaves_of
 from tests.spark.conftest import Bench
@@ -175,7 +174,8 @@ def added(table: DeltaTable) -> list[dict[str, Any]]:
 
 def written(table: DeltaTable, folder: Path) -> list[DataFile]:
     """The rows of a table once more, by ours."""
-    definition: Definition = definition_of(table)
+    definition = DeltaLog.of_folder(Path(table.table_uri.removeprefix("file://"))).definition()
+    assert definition is not None
     into = Folder(str(folder), leaves_of(definition.schema, definition.indexed), definition.tight)
     files = Files(into, 0)
     [file] = table.file_uris()

@@ -81,12 +81,12 @@ def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
     at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (100)"))
     with pytest.raises(CommitConflict):
         table.land()
-    ours = [each for each in files_in(table.log.path) if each.name.endswith(".zstd.parquet")]
+    ours = [each for each in files_in(table.path) if each.name.endswith(".zstd.parquet")]
     written = {each.name for each in ours if "-c000" not in each.name}
 
     table.sequence -= 1
     table.land()
-    committed = {each.name for each in table.log.added_files(table.version)}
+    committed = {each.path for each in table.log.added(table.version)}
     assert committed == written
 
     at(monkeypatch, "P17", lambda: table.sql("ALTER TABLE {table} ADD COLUMN (m BIGINT AFTER n)"))
@@ -94,8 +94,8 @@ def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
         table.land()
     table.sequence -= 1
     table.land()
-    others = {each.name for each in table.log.added_files(table.version)}
-    assert len(files_in(table.log.path)) == 2 * len(written) + len(others) + 1
+    others = {each.path for each in table.log.added(table.version)}
+    assert len(files_in(table.path)) == 2 * len(written) + len(others) + 1
     assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 100]
 
 
@@ -113,10 +113,10 @@ def test_files_that_waited_are_left_where_they_do_not_fit(
     assert table.numbers() == [0, 1, 2, 3, 4, 100]
 
     at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (101)"))
-    before = {*files_in(table.log.path)}
+    before = {*files_in(table.path)}
     with pytest.raises(CommitConflict):
         table.land()
-    for each in {*files_in(table.log.path)} - before:
+    for each in {*files_in(table.path)} - before:
         if "-c000" not in each.name:  # as a VACUUM without retention does
             each.unlink()
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from deltalake import CommitProperties
 from py4j.protocol import Py4JJavaError
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.ways import Definition
-from rivermouth.write.files import table as files_table
+from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.landings import driver_commits, folding
 from rivermouth.write.landings import files as landing
@@ -49,9 +48,12 @@ class Guard:
 
 def _any_version(patch: pytest.MonkeyPatch) -> None:
     """A commit is tried again at the version that follows on a rival's."""
-    patch.setattr(
-        files_table, "CommitProperties", lambda about, _, txns: CommitProperties(about, None, txns)
-    )
+    commit = FilesTable._commit
+
+    def anywhere(self: FilesTable, made: Commit, *, following: bool) -> None:
+        commit(self, made, following=False)
+
+    patch.setattr(FilesTable, "_commit", anywhere)
 
 
 def _whatever_waits(patch: pytest.MonkeyPatch) -> None:

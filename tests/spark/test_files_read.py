@@ -26,13 +26,13 @@ def test_checkpoints_come_as_the_table_says_and_spark_goes_on_from_them(bench: B
     table = made(bench, **{"delta.checkpointInterval": "2"})
     for number in range(5):
         table.land([(None, b'{"n": %d}' % number, 0, number)])
-    logs = table.log.path / "_delta_log"
+    logs = table.path / "_delta_log"
     assert [int(each.name[:20]) for each in sorted(logs.glob("*.checkpoint.parquet"))] == [2, 4]
     for version in range(4):
         (logs / f"{version:020d}.json").unlink()  # as clean-up does
 
     copy = bench.folder / "copy"
-    table.log.path.rename(copy)  # Spark has seen nothing of it yet
+    table.path.rename(copy)  # Spark has seen nothing of it yet
     copied = bench.address("copy").sql
     numbers = [row["n"] for row in bench.spark.sql(f"SELECT n FROM {copied} ORDER BY n").collect()]
     assert numbers == [0, 1, 2, 3, 4]
@@ -61,7 +61,7 @@ def test_rows_that_are_added_are_in_the_change_feed(bench: Bench) -> None:
     table.land()
     assert not table.by_spark()
     reader = bench.spark.read.format("delta").option("readChangeFeed", "true")
-    rows = reader.option("startingVersion", 0).load(str(table.log.path)).collect()
+    rows = reader.option("startingVersion", 0).load(str(table.path)).collect()
     assert sorted((row["n"], row["_change_type"]) for row in rows) == [
         (number, "insert") for number in range(4)
     ]
@@ -105,4 +105,4 @@ def test_no_setting_of_the_session_changes_what_is_written(
     within = f"_kafka.timestamp BETWEEN timestamp_micros({arrived}) AND timestamp_micros({arrived})"
     for each in (query, f"{query} WHERE {within}"):  # by statistics, too
         assert [tuple(row) for row in table.sql(each)] == [(arrived, "t")] * 4
-    assert DeltaTable(str(table.log.path)).count() == 4
+    assert DeltaTable(str(table.path)).count() == 4

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import leaves_of
 from rivermouth.write.files.table import FilesTable
@@ -60,7 +60,7 @@ def test_a_file_that_holds_no_such_row_is_not_read(bench: Bench) -> None:
     table = made(bench)
     for number in range(3):
         table.land([(None, b'{"n": %d}' % number, 0, number)])
-    for each in table.log.path.glob("**/part-*.parquet"):
+    for each in table.path.glob("**/part-*.parquet"):
         if pq.read_table(each)["n"].to_pylist() != [1]:
             each.unlink()  # whoever opens it fails
     assert [row["n"] for row in table.sql("SELECT n FROM {table} WHERE n = 1")] == [1]
@@ -87,7 +87,8 @@ def a_file_for_each_row(bench: Bench, kinds: list[str], rows: list[str]) -> str:
     bench.spark.sql(f"INSERT INTO {theirs.sql} {' UNION ALL '.join(values)}")
     table = FilesTable(ours.path, "p")
     table.newest()
-    definition = definition_of(DeltaTable(ours.path))
+    definition = DeltaLog.of_folder(Path(ours.path)).definition()
+    assert definition is not None
     into = Folder(ours.path, leaves_of(definition.schema, definition.indexed), tight=False)
     table.append(files(into, DeltaTable(theirs.path).file_uris()), "{}")
     return ours.sql

@@ -70,11 +70,11 @@ class Kafka:
 
 
 def files_of(table: Table) -> int:
-    return len([*table.log.path.glob("*.parquet")])
+    return len([*table.path.glob("*.parquet")])
 
 
 def bad(table: Table) -> int:
-    path = Path(f"{table.log.path}_quarantine")
+    path = Path(f"{table.path}_quarantine")
     return len(DeltaTable(str(path)).to_pyarrow_table()) if path.exists() else 0
 
 

@@ -214,7 +214,7 @@ def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_
 
     assert table.bad()[0, 4] == "RM604"
     assert not left_in_stage(bench)
-    quarantine = Path(f"{table.log.path}_quarantine")
+    quarantine = Path(f"{table.path}_quarantine")
     assert {*DeltaTable(str(quarantine)).file_uris()} == {
         str(each) for each in quarantine.glob("*.parquet")
     }, "a file that a side output wrote is left"

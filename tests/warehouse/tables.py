@@ -17,7 +17,7 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.warehouse import CatalogLog
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.ports import LedgerLog
 from rivermouth.warehouse.spark_commits import writer_options
 from tests.memory import MemoryLog, MemoryTable
@@ -92,7 +92,7 @@ class InFolder:
         self._path = path
 
     def log(self) -> LedgerLog:
-        return FolderLog(self._path)
+        return DeltaLog.of_folder(self._path)
 
     def create(self) -> None:
         DeltaTable.create(str(self._path), _ROWS.schema)

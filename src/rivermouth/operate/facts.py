@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-
 from rivermouth.config import Config, Pipeline, Secrets, TableName, Topics
 from rivermouth.config.platforms import LOCAL
 from rivermouth.config.registry import FILES, LANDINGS, SEND
-from rivermouth.errors import RivermouthError, SetupError, SourceError, as_ours
+from rivermouth.errors import (
+    LedgerBroken,
+    LogUnreadable,
+    RivermouthError,
+    SetupError,
+    SourceError,
+    as_ours,
+)
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka, assess_by, facts_of, with_topics
 from rivermouth.protocol.assess import Assessment, assess
@@ -24,7 +28,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_is_over
 from rivermouth.protocol.ways import ELSEWHERE, UNPINNED, Definition, Way, way_into, way_of
-from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
 from rivermouth.warehouse.ports import LedgerStore
@@ -224,6 +228,6 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
 
 
 def _definition(folder: Path, table: TableName) -> Definition | None:
-    with suppress(DeltaError, OSError):
-        return definition_of(DeltaTable(str(table.path(folder))))
+    with suppress(LogUnreadable, LedgerBroken):
+        return DeltaLog.of_folder(table.path(folder)).definition()
     return None

@@ -20,8 +20,8 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from rivermouth.protocol.ways import interval_s
 from rivermouth.spark.tables import Address, literal
-from rivermouth.warehouse.folder.log import interval_s
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """The property. Seven days where it is not set."""

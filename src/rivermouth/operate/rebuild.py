@@ -5,7 +5,8 @@ from __future__ import annotations
 from rivermouth.config import OFFSETS_TABLE, Config
 from rivermouth.protocol.history import History
 from rivermouth.protocol.log_replay import replay
-from rivermouth.warehouse.folder.log import FolderLog, with_counts
+from rivermouth.warehouse.delta.counts import with_counts
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 
 
@@ -18,7 +19,7 @@ def rebuild_offsets(config: Config) -> dict[str, int]:
     table = FolderOffsets(OFFSETS_TABLE.path(config.folder))
     entries: dict[str, int] = {}
     for name, pipeline in config.pipelines.items():
-        log = FolderLog(pipeline.target.table.path(config.folder))
+        log = DeltaLog.of_folder(pipeline.target.table.path(config.folder))
         begun = History(pipeline.ledger_name, f"{name} {pipeline.target.table}")
         history, recorded = replay(begun, log.commits())
         if history.faults:

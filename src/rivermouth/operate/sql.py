@@ -24,7 +24,7 @@ from rivermouth.errors import QueryRefused
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.log_replay import replay
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 
 _ENGINE = {
     "datafusion.catalog.information_schema": "true",  # SHOW TABLES, SHOW COLUMNS
@@ -97,7 +97,7 @@ def _register(engine: QueryBuilder, config: Config, statement: str) -> list[str]
         if name.quarantine in conditions and name.quarantine.name not in statement:
             conditions[name.quarantine] = " WHERE false"
         elif name.quarantine in conditions:
-            log = FolderLog(name.path(config.folder))
+            log = DeltaLog.of_folder(name.path(config.folder))
             effective = _effective(log, pipelines, projected=OFFSETS_TABLE in conditions)
             conditions[name.quarantine] = f" WHERE {effective}"
     for number, (name, condition) in enumerate(conditions.items()):
@@ -119,7 +119,7 @@ def _create_view(
         raise QueryRefused(f"{name} cannot be read", found=_one_line(fault)) from fault
 
 
-def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
+def _effective(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
     """The condition for quarantine rows of commits that are in effect in the table as it is now.
 
     Entries that log clean-up has taken are found in the offsets table.

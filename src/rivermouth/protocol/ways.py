@@ -29,6 +29,32 @@ FEATURES = frozenset(
 READER, WRITER, WRITER_FEATURES = (1, 2, 3), (1, 2, 3, 4), 7
 """The versions of a protocol that are understood, and the one that lists its features."""
 
+_SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
+_PART = rf"(\d+)\s*({'|'.join(_SECONDS)})s?\b"
+_DURATION = re.compile(rf"\s*(?:interval\b)?\s*(?:{_PART}\s*)+")
+_DAY_S = 86400.0
+
+
+def interval_s(text: str) -> float | None:
+    """A duration of Delta's, like ``interval 30 days``, in seconds; None: not understood."""
+    if not _DURATION.fullmatch(text.lower()):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(_PART, text.lower()))
+
+
+def duration_s(text: str | None) -> float:
+    """How long log clean-up leaves commits, by that setting of a table, in seconds.
+
+    Delta's 30 days where there is none; one day where it is not understood: better an entry is
+    written again too soon.
+    """
+    if text is None:
+        return 30 * _DAY_S
+    understood = interval_s(text)
+    return _DAY_S if understood is None else understood
+
+
 INTERVAL = 10
 """Delta's own: after so many commits comes a checkpoint."""
 INDEXED = 32
@@ -49,24 +75,30 @@ class Definition:
     @property
     def checkpoint_interval(self) -> int:
         """After how many commits a checkpoint is due."""
-        return int(self._property("delta.checkpointInterval") or INTERVAL)
+        return int(self.setting("delta.checkpointInterval") or INTERVAL)
 
     @property
     def indexed(self) -> int:
         """Of how many leaf columns statistics are kept; -1: of all."""
-        return int(self._property("delta.dataSkippingNumIndexedCols") or INDEXED)
+        return int(self.setting("delta.dataSkippingNumIndexedCols") or INDEXED)
 
     @property
     def cleans_up(self) -> bool:
         """Whether commits that are older than the table keeps are removed from its log."""
-        return (self._property("delta.enableExpiredLogCleanup") or "true").lower() == "true"
+        return (self.setting("delta.enableExpiredLogCleanup") or "true").lower() == "true"
 
     @property
     def tight(self) -> bool:
         """Whether statistics say that they are exact: where deletion vectors may come."""
         return "deletionVectors" in self.features
 
-    def _property(self, name: str) -> str | None:
+    @property
+    def log_retention_s(self) -> float:
+        """How long log clean-up leaves commits, in seconds."""
+        return duration_s(self.setting("delta.logRetentionDuration"))
+
+    def setting(self, name: str) -> str | None:
+        """The value of a property, however its name is spelt; None: it is not set."""
         given = {key.lower(): value for key, value in self.properties.items()}
         return given.get(name.lower())
 

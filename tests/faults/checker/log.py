@@ -49,7 +49,7 @@ class Commit:
     @property
     def as_files(self) -> bool:
         """Whether a driver committed files that its tasks wrote; all else of ours is Spark's."""
-        return bool(self.txns) and self.engine.startswith("delta-rs")
+        return bool(self.txns) and self.engine.startswith("rivermouth")
 
 
 class Log:

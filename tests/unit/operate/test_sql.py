@@ -20,7 +20,7 @@ from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.run.text import query_table as render
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from tests.builders import place
 from tests.unit.operate.doubles import configured
 
@@ -126,7 +126,7 @@ def test_the_log_is_read_only_where_a_statement_names_a_quarantine(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quarantine(config, "c1")
-    monkeypatch.setattr(FolderLog, "commits", lambda self: pytest.fail("it reads the log"))
+    monkeypatch.setattr(DeltaLog, "commits", lambda self: pytest.fail("it reads the log"))
     assert query(config, "SELECT count(*) FROM silver.Orders").rows() == [(1,)]
     assert ("silver", "Orders_quarantine") in {
         row[1:3] for row in query(config, "SHOW TABLES").rows()

@@ -27,11 +27,11 @@ from rivermouth.local.scratch import volume_folder
 from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, deleted_rows
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.protocol.ways import duration_s
 from rivermouth.spark.errors import FAULTS, reason, translate
 from rivermouth.spark.session import balanced
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
-from rivermouth.warehouse.folder.log import duration_s
 from rivermouth.warehouse.ports import (
     ATTEMPTS,
     Attempts,

@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from rivermouth.config import OFFSETS_TABLE, Pipeline
 from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.offsets_rows import (
     AGAIN,
     REBUILD,
@@ -211,5 +211,5 @@ def _transaction(last: Recorded, sequence: int) -> Transaction:
 
 def folder_ledger(folder: Path, pipeline: Pipeline) -> LedgerStore:
     """Where the ledger of a pipeline is read, in the local warehouse ``folder``."""
-    log = FolderLog(pipeline.target.table.path(folder))
+    log = DeltaLog.of_folder(pipeline.target.table.path(folder))
     return LedgerStore(log, FolderOffsets(OFFSETS_TABLE.path(folder)))

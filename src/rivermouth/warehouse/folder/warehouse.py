@@ -20,7 +20,8 @@ from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
 from rivermouth.errors import TableLocked
 from rivermouth.spark.errors import translate
 from rivermouth.spark.tables import Address
-from rivermouth.warehouse.folder.log import FolderLog, with_counts
+from rivermouth.warehouse.delta.counts import with_counts
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts, LedgerStore, LedgerWrites
 from rivermouth.warehouse.spark_commits import record
@@ -116,5 +117,5 @@ class FolderWarehouse:
     def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
         """See ``Warehouse.prepare``: the first bad record creates the quarantine."""
 
-    def _log(self, table: TableName) -> FolderLog:
-        return FolderLog(table.path(self._folder))
+    def _log(self, table: TableName) -> DeltaLog:
+        return DeltaLog.of_folder(table.path(self._folder))

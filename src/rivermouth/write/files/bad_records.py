@@ -133,10 +133,8 @@ class QuarantineFiles:
 
     def definition(self) -> Definition | None:
         """What the log says of the table now; None: there is none yet."""
-        if not self._table.exists:
-            self._table = FilesTable(self._path, self._pipeline, self._alone)  # it may come anew
+        if not self._table.exists():
             return None
-        self._table.newest()
         return self._table.definition()
 
     def target(self, plan: CommitPlan, table: Definition | None) -> QuarantineTarget:

@@ -8,7 +8,6 @@ tells of it: if the power fails, no commit names a file that is not whole.
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.warehouse.delta.store import sync
 from rivermouth.write.files.statistics import Leaf, Statistics
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 128 << 20
@@ -187,15 +187,6 @@ class _OpenFile:
                 each.close()
         with suppress(OSError):
             self._path.unlink()
-
-
-def sync(path: Path) -> None:
-    """Let what a file or a folder holds reach the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:

@@ -18,12 +18,9 @@ from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
-from rivermouth.warehouse.folder.log import FolderLog, duration_s, record_of
-from rivermouth.warehouse.ledger import read_ledger
-from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.protocol.ways import duration_s
+from rivermouth.warehouse.delta.log import DeltaLog, record_of
 from tests.builders import PIPELINE, entry_after, position, replayed, span
-from tests.doubles import a_pipeline
-from tests.memory import MemoryOffsets
 
 pytestmark = pytest.mark.unit
 
@@ -54,8 +51,8 @@ class Table:
         return DeltaTable(str(self.path))
 
     @property
-    def log(self) -> FolderLog:
-        return FolderLog(self.path)
+    def log(self) -> DeltaLog:
+        return DeltaLog.of_folder(self.path)
 
     def commit_file(self, version: int) -> Path:
         return self.path / "_delta_log" / f"{version:020d}.json"
@@ -93,22 +90,6 @@ def test_the_log_tells_the_id_of_the_table(table: Table) -> None:
     assert table.log.table(app_id(PIPELINE)).table_id == str(table.delta.metadata().id)
 
 
-def test_a_start_loads_the_snapshot_of_the_table_once(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[str] = []
-
-    def load(path: str) -> DeltaTable:
-        loaded.append(path)
-        return DeltaTable(path)
-
-    monkeypatch.setattr("rivermouth.warehouse.folder.log.DeltaTable", load)
-    found = read_ledger(LedgerStore(table.log, MemoryOffsets()), a_pipeline())
-    assert (found.table, found.txn) == (str(table.delta.metadata().id), 3)
-    assert found.retention_s == duration_s(None)
-    assert loaded == [str(table.path)]
-
-
 def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
     assert [each.version for each in table.log.commits_after(1)] == [2, 3]
     assert list(table.log.commits_after(3)) == []
@@ -117,20 +98,21 @@ def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
 
 
 def test_a_folder_without_a_log_is_not_a_table(tmp_path: Path) -> None:
-    assert FolderLog(tmp_path / "missing").versions() == []
+    assert DeltaLog.of_folder(tmp_path / "missing").versions() == []
     (tmp_path / "_delta_log").mkdir()
-    assert FolderLog(tmp_path).versions() == []
-    assert list(FolderLog(tmp_path).commits()) == []
+    assert DeltaLog.of_folder(tmp_path).versions() == []
+    assert list(DeltaLog.of_folder(tmp_path).commits()) == []
     with pytest.raises(LedgerBroken):
-        FolderLog(tmp_path).table(app_id(PIPELINE))
+        DeltaLog.of_folder(tmp_path).table(app_id(PIPELINE))
 
 
 def test_added_files_and_all_files_exist_whatever_the_name_of_the_folder(table: Table) -> None:
-    (added,) = table.log.added_files(2)
-    assert added.exists()
-    files = table.log.files()
-    assert added in files
-    assert all(each.exists() for each in files)
+    (added,) = table.log.added(2)
+    log = DeltaLog(table.log.store, files=True)
+    log.follow()
+    files = [each.path for each in (log.state.files or {}).values()]
+    assert added.path in files
+    assert all((table.path / each).exists() for each in files)
 
 
 LINE_ENDS_TO_PYTHON = "a\u2028b\u2029c\x85d"
@@ -141,7 +123,7 @@ def test_texts_of_users_in_the_statistics_do_not_break_a_commit(table: Table) ->
     assert "\u2028" in table.commit_file(4).read_text("utf-8"), "else this proves nothing"
     assert table.history().version == 4
     assert [each.version for each in table.log.commits_after(3)] == [4]
-    assert len(table.log.added_files(4)) == 1
+    assert len(table.log.added(4)) == 1
 
 
 def restore_by_time(table: Table) -> None:
@@ -261,7 +243,7 @@ def test_a_commit_that_is_missing_in_the_middle_is_a_fault(table: Table) -> None
 
 def test_a_commit_that_is_gone_breaks_the_ledger(table: Table) -> None:
     with pytest.raises(LedgerBroken, match="gone"):
-        table.log.added_files(9)
+        table.log.added(9)
     with pytest.raises(LedgerBroken):
         table.log.newest_record_ms(9)
 

@@ -17,7 +17,9 @@ from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Counts, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.warehouse.folder.log import FolderLog, count_rows, with_counts
+from rivermouth.warehouse.delta.counts import count_rows, with_counts
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.store import Store
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit
@@ -66,8 +68,10 @@ def here(*offsets: int, partition: int = 0, topic: str = "t") -> list[Row]:
 def test_rows_are_counted_by_range(
     tmp_path: Path, name: str, files: list[list[Row]], ranges: list[OffsetRange], counts: list[int]
 ) -> None:
-    paths = [parquet(tmp_path / f"{n}.parquet", rows) for n, rows in enumerate(files)]
-    assert count_rows(paths, ranges) == tuple(RowCounts(each, 0) for each in counts), name
+    paths = [parquet(tmp_path / f"{n}.parquet", rows).name for n, rows in enumerate(files)]
+    assert count_rows(Store.of_folder(tmp_path), paths, ranges) == tuple(
+        RowCounts(each, 0) for each in counts
+    ), name
 
 
 @given(
@@ -92,7 +96,9 @@ def test_counting_agrees_with_counting_by_hand(rows: list[Row], cuts: list[int])
         for each in ranges
     ]
     by_place = dict(zip(ranges, expected, strict=True))
-    counted = count_rows([pa.BufferReader(sink.getvalue())], list(by_place))
+    store = Store.in_memory()
+    store.create("rows", sink.getvalue().to_pybytes())
+    counted = count_rows(store, ["rows"], list(by_place))
     assert counted == tuple(RowCounts(each, 0) for each in by_place.values())
 
 
@@ -118,34 +124,36 @@ def counts(found: list[Recorded]) -> list[Counts | None]:
 
 
 def test_an_entry_is_counted_in_the_files_of_its_own_commit(table: Path) -> None:
-    found = with_counts(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
+    found = with_counts(DeltaLog.of_folder(table), [unknown(0, FIRST), unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(3, 0),), (RowCounts(2, 0),)]
-    assert counts(with_counts(FolderLog(table), [unknown(1, SECOND)])) == [(RowCounts(2, 0),)]
+    assert counts(with_counts(DeltaLog.of_folder(table), [unknown(1, SECOND)])) == [
+        (RowCounts(2, 0),)
+    ]
 
 
 def test_what_an_entry_says_of_itself_is_kept(table: Path) -> None:
     told = Recorded(0, 0, replace(FIRST, rows=(RowCounts(4, 1),)))
-    found = with_counts(FolderLog(table), [told, unknown(1, SECOND)])
+    found = with_counts(DeltaLog.of_folder(table), [told, unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(4, 1),), (RowCounts(2, 0),)]
-    assert with_counts(FolderLog(table), []) == []
+    assert with_counts(DeltaLog.of_folder(table), []) == []
 
 
 def test_files_that_vacuum_took_are_counted_in_the_table_as_it_is(table: Path) -> None:
     DeltaTable(str(table)).optimize.compact()
     DeltaTable(str(table)).vacuum(0, enforce_retention_duration=False, dry_run=False)
-    assert not any(file.exists() for file in FolderLog(table).added_files(0))
-    found = with_counts(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
+    assert not any((table / each.path).exists() for each in DeltaLog.of_folder(table).added(0))
+    found = with_counts(DeltaLog.of_folder(table), [unknown(0, FIRST), unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(3, 0),), (RowCounts(2, 0),)]
 
 
 def test_a_file_that_is_gone_from_the_table_itself_is_said_to_be_uncountable(table: Path) -> None:
-    FolderLog(table).added_files(0)[0].unlink()
+    (table / DeltaLog.of_folder(table).added(0)[0].path).unlink()
     with pytest.raises(ProjectionFailed, match="the commits stand"):
-        with_counts(FolderLog(table), [unknown(0, FIRST)])
+        with_counts(DeltaLog.of_folder(table), [unknown(0, FIRST)])
 
 
 def test_an_entry_of_empty_ranges_counts_nothing(table: Path) -> None:
     born = entry_after(None, span(3, 3), span(0, 0, 1))
-    assert counts(with_counts(FolderLog(table), [unknown(0, born)])) == [
+    assert counts(with_counts(DeltaLog.of_folder(table), [unknown(0, born)])) == [
         (RowCounts(0, 0), RowCounts(0, 0))
     ]

@@ -1,0 +1,1 @@
+"""The Delta protocol on a store of objects: what a log says, and commits of ours to it."""

@@ -1,0 +1,234 @@
+"""The log of one Delta table on a store: read commit by commit, followed, and committed to.
+
+Who follows reads the state once, from the newest checkpoint on. From then on each look asks for the
+next version alone, so nothing there grows with the log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from rivermouth.errors import LedgerBroken, LogUnreadable
+from rivermouth.protocol.commits import CommitRecord, deleted_rows
+from rivermouth.protocol.ways import Definition
+from rivermouth.warehouse.delta.actions import Action, AddFile, Commit, of_lines, to_lines
+from rivermouth.warehouse.delta.state import (
+    LOG,
+    TableState,
+    checkpointed,
+    newest_checkpoint,
+    versions_of,
+)
+from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
+from rivermouth.warehouse.ports import TableFacts
+
+_ENGINE = "rivermouth"
+
+
+class DeltaLog:
+    """The log in a store. ``files``: the state knows the data files of the table, too.
+
+    What it raises: LogUnreadable where the store does not answer, LedgerBroken for what it read.
+    """
+
+    def __init__(self, store: Store, *, files: bool = False) -> None:
+        self.store, self._files = store, files
+        self.state = TableState()
+
+    @staticmethod
+    def of_folder(folder: Path) -> DeltaLog:
+        """That of the table in a folder of this machine."""
+        return DeltaLog(Store.of_folder(folder))
+
+    def follow(self) -> list[tuple[int, list[Action]]]:
+        """Take what was committed since; the versions that came, with what they say.
+
+        The first time, and where the table was made anew, the state is read from the newest
+        checkpoint on, and the versions behind it are given.
+        """
+        if self.state.version >= 0 and not self._has(self.state.version):
+            self.state = TableState()
+        if self.state.version < 0:
+            self.state = self._checkpointed()
+        found = []
+        while (actions := self.read(self.state.version + 1)) is not None:
+            self._take(self.state.version + 1, actions)
+            found.append((self.state.version, actions))
+        return found
+
+    def _take(self, version: int, actions: list[Action]) -> None:
+        try:
+            self.state.take(version, actions)
+        except (LookupError, TypeError, ValueError, AttributeError) as fault:
+            self.state = TableState()  # what is half taken is read again
+            what, found = "a commit cannot be read", repr(fault)
+            raise LedgerBroken(what, where=self._where(version), found=found) from fault
+
+    def definition(self) -> Definition | None:
+        """What it says of the table now; None where there is none."""
+        self.follow()
+        return self.state.definition if self.state.metadata else None
+
+    def commit(self, commit: Commit) -> bool:
+        """Make the version that follows on the state. False: another one is there already.
+
+        Raises ``STORE_FAULTS``; nobody knows then what became of it.
+        """
+        base = None if self.state.version < 0 else self.state.version
+        actions = commit.actions(base, int(time.time() * 1000), _ENGINE)
+        following = self.state.version + 1
+        if not self.store.create(path_of(following), to_lines(actions)):
+            return False
+        self.state.take(following, actions)
+        return True
+
+    def versions(self) -> list[int]:
+        """The versions whose commits are there, in order.
+
+        Raises LedgerBroken where one is missing; Spark would just fail. The first ones may be, once
+        a checkpoint stands for them.
+        """
+        names = self._names()
+        versions, (checkpoint, _) = versions_of(names), newest_checkpoint(names)
+        stands = [checkpoint] if versions and versions[0] > checkpoint + 1 else []
+        for before, version in pairwise((*stands, *versions)):
+            if version != before + 1:
+                raise LedgerBroken(
+                    "a commit is missing in the log",
+                    where=self.store.where,
+                    expected=f"version {before + 1}",
+                    found=f"version {version}",
+                    remedy="Bring the file back from a backup of _delta_log",
+                )
+        return versions
+
+    def commits(self) -> Iterator[CommitRecord]:
+        """Every readable commit, in order. Versions may start above 0 after clean-up."""
+        for version in versions_of(self._names()):
+            yield record_of(version, self.actions(version))
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        """The commits that came after ``version``, by looking for each next one."""
+        following = version + 1
+        while (actions := self.read(following)) is not None:
+            yield record_of(following, actions)
+            following += 1
+
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first: a look at the end of a long log.
+
+        Of what is not read, at least no file may be missing: raises LedgerBroken.
+        """
+        for version in reversed(self.versions()):
+            yield record_of(version, self.actions(version))
+
+    def newest_record_ms(self, version: int) -> int | None:
+        """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""
+        texts = [each.statistics for each in self.added(version)]
+        return newest_record_ms(json.loads(text) for text in texts if text)
+
+    def added(self, version: int) -> list[AddFile]:
+        """The data files that one commit added."""
+        return [AddFile.of(each["add"]) for each in self.actions(version) if "add" in each]
+
+    def table(self, app: str) -> TableFacts:
+        """See ``ports.LedgerLog``. The ``txn`` outlives clean-up."""
+        definition = self.definition()
+        if definition is None:
+            what = "the log cannot be read"
+            raise LedgerBroken(what, where=self.store.where, found="no table there")
+        txn = self.state.txns.get(app, 0)
+        return TableFacts(str(self.state.metadata["id"]), txn, definition.log_retention_s)
+
+    def actions(self, version: int) -> list[Action]:
+        """What a version says, which is there."""
+        actions = self.read(version)
+        if actions is None:
+            raise LedgerBroken("a commit is gone", where=self._where(version))
+        return actions
+
+    def read(self, version: int) -> list[Action] | None:
+        """What a version says; None where there is none."""
+        where = self._where(version)
+        try:
+            content = self.store.read(path_of(version))
+            if content is None:
+                return None
+            actions = of_lines(content)
+        except STORE_FAULTS as fault:
+            raise _unreadable(where, fault) from fault
+        except ValueError as fault:
+            what, found = "a commit cannot be read", repr(fault)
+            raise LedgerBroken(what, where=where, found=found) from fault
+        if not actions or not all(isinstance(each, dict) for each in actions):
+            raise LedgerBroken("a commit is empty or torn", where=where)
+        return actions
+
+    def _checkpointed(self) -> TableState:
+        try:
+            return checkpointed(self.store, files=self._files)
+        except STORE_FAULTS as fault:
+            raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
+
+    def _has(self, version: int) -> bool:
+        try:
+            return self.store.has(path_of(version))
+        except STORE_FAULTS as fault:
+            raise _unreadable(self._where(version), fault) from fault
+
+    def _names(self) -> list[str]:
+        """The names of the files in the log; none where there is no table."""
+        try:
+            return self.store.names(LOG)
+        except STORE_FAULTS as fault:
+            raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
+
+    def _where(self, version: int) -> str:
+        return f"{self.store.where}/{path_of(version)}"
+
+
+def path_of(version: int) -> str:
+    """Where a version is in the store."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def newest_record_ms(statistics: Iterable[Mapping[str, Any]]) -> int | None:
+    """The greatest ``_kafka.timestamp`` that Delta noted of these files, in ms since 1970."""
+    greatest = [each.get("maxValues", {}).get("_kafka", {}) for each in statistics]
+    texts = [each["timestamp"] for each in greatest if each.get("timestamp")]
+    times = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in texts]
+    return int(max(times).timestamp() * 1000) if times else None
+
+
+def record_of(version: int, actions: Sequence[Action]) -> CommitRecord:
+    """One commit's actions as the ledger looks at them. Raises LedgerBroken."""
+    info: Mapping[str, Any] = {}
+    txns: dict[str, int] = {}
+    try:
+        for each in actions:
+            if "commitInfo" in each:
+                info = each["commitInfo"]
+            elif "txn" in each:
+                txns[each["txn"]["appId"]] = int(each["txn"]["version"])
+        return CommitRecord(
+            version=version,
+            timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+            operation=str(info.get("operation", "")),
+            parameters=info.get("operationParameters") or {},
+            txns=txns,
+            user_metadata=info.get("userMetadata"),
+            deleted_rows=deleted_rows(info.get("operationMetrics")),
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as fault:
+        where = f"version {version}"
+        raise LedgerBroken("a commit cannot be read", where=where, found=repr(fault)) from fault
+
+
+def _unreadable(where: str, fault: Exception) -> LogUnreadable:
+    return LogUnreadable("a commit cannot be read", where=where, found=repr(fault))

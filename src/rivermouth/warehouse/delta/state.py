@@ -1,0 +1,155 @@
+"""What a Delta log says of its table: the state of one version, read from the newest checkpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.ways import WRITER_FEATURES, Definition
+from rivermouth.warehouse.delta.actions import Action, AddFile, of_lines
+from rivermouth.warehouse.delta.store import Store
+
+LOG = "_delta_log"
+_HINT = f"{LOG}/_last_checkpoint"
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[0-9a-f-]{36})?"
+    r"\.(?:parquet|json)"
+)
+_COMMIT = re.compile(r"(\d{20})\.json")
+_FACTS = ("txn", "metaData", "protocol", "sidecar")
+
+
+@dataclass
+class TableState:
+    """What a log says of its table up to ``version``; -1: nothing yet.
+
+    ``files`` are the data files in it, by path and vector (``AddFile.key``); None: nobody asks for
+    them. ``txns`` are the newest versions of each application; ``protocol`` and ``metadata`` the
+    newest actions.
+    """
+
+    version: int = -1
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    files: dict[tuple[str, str], AddFile] | None = None
+    txns: dict[str, int] = field(default_factory=dict)
+
+    def take(self, version: int, actions: Iterable[Action]) -> None:
+        """Become what the table is after ``version``, which says ``actions``."""
+        for each in actions:
+            for kind, said in each.items():
+                self._take(kind, said)
+        self.version = version
+
+    def _take(self, kind: str, said: Mapping[str, Any]) -> None:
+        if kind == "add" and self.files is not None:
+            file = AddFile.of(said)
+            self.files[file.key] = file
+        elif kind == "remove" and self.files is not None:
+            self.files.pop(AddFile.of(said).key, None)
+        elif kind == "txn":
+            self.txns[said["appId"]] = int(said["version"])
+        elif kind == "protocol":
+            self.protocol = said
+        elif kind == "metaData":
+            self.metadata = said
+
+    @property
+    def definition(self) -> Definition:
+        """What it says of the table itself."""
+        said, metadata = self.protocol, self.metadata
+        listed = {*(said.get("readerFeatures") or ()), *(said.get("writerFeatures") or ())}
+        writer = int(said["minWriterVersion"])
+        return Definition(
+            reader=int(said["minReaderVersion"]),
+            writer=writer,
+            features=frozenset(listed if writer == WRITER_FEATURES else ()),
+            properties=dict(metadata.get("configuration") or {}),
+            schema=json.loads(metadata["schemaString"]),
+            partitions=tuple(metadata.get("partitionColumns") or ()),
+        )
+
+
+def checkpointed(store: Store, *, files: bool) -> TableState:
+    """The state at the newest checkpoint; an empty one where there is none.
+
+    Raises LedgerBroken for a checkpoint that is torn or gone.
+    """
+    version, parts = _hinted(store) or _listed(store)
+    state = TableState(files={} if files else None)
+    for name in parts:
+        try:
+            state.take(version, _actions_of(store, f"{LOG}/{name}", files=files))
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as fault:
+            where = f"{store.where}/{LOG}/{name}"
+            what = "the log cannot be read"
+            raise LedgerBroken(what, where=where, found=repr(fault)) from fault
+    return state
+
+
+def versions_of(names: Iterable[str]) -> list[int]:
+    """The versions whose commits are among these names of files, in order."""
+    return sorted(int(match[1]) for name in names if (match := _COMMIT.fullmatch(name)))
+
+
+def newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
+    """The version of the newest whole checkpoint among these names, and its parts; -1: none."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            parts = int(match["parts"] or 1)
+            found.setdefault((int(match[1]), parts), []).append(name)
+    whole = {key: each for key, each in found.items() if key[1] == 1 or len(each) == key[1]}
+    if not whole:
+        return -1, []
+    newest = max(whole)
+    # Of several that are whole by themselves each says the same.
+    return newest[0], sorted(whole[newest])[: newest[1]]
+
+
+def _hinted(store: Store) -> tuple[int, list[str]] | None:
+    """The checkpoint that ``_last_checkpoint`` names; None where it is none of ours to read."""
+    content = store.read(_HINT)
+    try:
+        said = json.loads(content) if content else {}
+        version, parts = int(said["version"]), int(said.get("parts") or 1)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # nothing depends on it: the log is listed
+    of = (f".{each:010d}.{parts:010d}" if parts > 1 else "" for each in range(1, parts + 1))
+    names = [f"{version:020d}.checkpoint{each}.parquet" for each in of]
+    return (version, names) if all(store.has(f"{LOG}/{each}") for each in names) else None
+
+
+def _listed(store: Store) -> tuple[int, list[str]]:
+    return newest_checkpoint(store.names(LOG))
+
+
+def _actions_of(store: Store, path: str, *, files: bool) -> Iterator[Action]:
+    """The actions in a part of a checkpoint, and in the files that it names beside it."""
+    content = store.read(path)
+    if content is None:
+        raise ValueError("the checkpoint is gone")
+    found = of_lines(content) if path.endswith(".json") else _rows(content, files=files)
+    for each in found:
+        if files and "sidecar" in each:
+            name = str(each["sidecar"]["path"]).rpartition("/")[2]
+            yield from _actions_of(store, f"{LOG}/_sidecars/{name}", files=files)
+        else:
+            yield each
+
+
+def _rows(content: bytes, *, files: bool) -> Iterator[Action]:
+    with pq.ParquetFile(pa.BufferReader(content)) as parquet:
+        asked = (*_FACTS, "add") if files else _FACTS
+        kinds = [each for each in asked if each in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(columns=kinds):
+            for kind in kinds:
+                for said in batch.column(kind).drop_null().to_pylist():
+                    yield {kind: said}
