@@ -17,7 +17,6 @@ from rivermouth.warehouse.delta.actions import Action, AddFile, of_lines
 from rivermouth.warehouse.delta.store import Store
 
 LOG = "_delta_log"
-_HINT = f"{LOG}/_last_checkpoint"
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[0-9a-f-]{36})?"
     r"\.(?:parquet|json)"
@@ -30,30 +29,31 @@ _FACTS = ("txn", "metaData", "protocol", "sidecar")
 class TableState:
     """What a log says of its table up to ``version``; -1: nothing yet.
 
-    ``files`` are the data files in it, by path and vector (``AddFile.key``); None: nobody asks for
-    them. ``txns`` are the newest versions of each application; ``protocol`` and ``metadata`` the
-    newest actions.
+    ``files`` are the paths of the data files in it; None: nobody asks for them. ``txns`` are the
+    newest versions of each application; ``protocol`` and ``metadata`` the newest actions.
     """
 
     version: int = -1
     protocol: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    files: dict[tuple[str, str], AddFile] | None = None
+    files: set[str] | None = None
     txns: dict[str, int] = field(default_factory=dict)
 
     def take(self, version: int, actions: Iterable[Action]) -> None:
         """Become what the table is after ``version``, which says ``actions``."""
+        added = set[str]()
         for each in actions:
             for kind, said in each.items():
                 self._take(kind, said)
+            if self.files is not None and "add" in each:
+                added.add(AddFile.of(each["add"]).path)
+        if self.files is not None:
+            self.files |= added  # a file with new deletions is removed and added by one commit
         self.version = version
 
     def _take(self, kind: str, said: Mapping[str, Any]) -> None:
-        if kind == "add" and self.files is not None:
-            file = AddFile.of(said)
-            self.files[file.key] = file
-        elif kind == "remove" and self.files is not None:
-            self.files.pop(AddFile.of(said).key, None)
+        if kind == "remove" and self.files is not None:
+            self.files.discard(AddFile.of(said).path)
         elif kind == "txn":
             self.txns[said["appId"]] = int(said["version"])
         elif kind == "protocol":
@@ -82,8 +82,9 @@ def checkpointed(store: Store, *, files: bool) -> TableState:
 
     Raises LedgerBroken for a checkpoint that is torn or gone.
     """
-    version, parts = _hinted(store) or _listed(store)
-    state = TableState(files={} if files else None)
+    # Not by ``_last_checkpoint``: where it is stale, what followed may be cleaned up.
+    version, parts = newest_checkpoint(store.names(LOG))
+    state = TableState(files=set() if files else None)
     for name in parts:
         try:
             state.take(version, _actions_of(store, f"{LOG}/{name}", files=files))
@@ -112,23 +113,6 @@ def newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
     newest = max(whole)
     # Of several that are whole by themselves each says the same.
     return newest[0], sorted(whole[newest])[: newest[1]]
-
-
-def _hinted(store: Store) -> tuple[int, list[str]] | None:
-    """The checkpoint that ``_last_checkpoint`` names; None where it is none of ours to read."""
-    content = store.read(_HINT)
-    try:
-        said = json.loads(content) if content else {}
-        version, parts = int(said["version"]), int(said.get("parts") or 1)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # nothing depends on it: the log is listed
-    of = (f".{each:010d}.{parts:010d}" if parts > 1 else "" for each in range(1, parts + 1))
-    names = [f"{version:020d}.checkpoint{each}.parquet" for each in of]
-    return (version, names) if all(store.has(f"{LOG}/{each}") for each in names) else None
-
-
-def _listed(store: Store) -> tuple[int, list[str]]:
-    return newest_checkpoint(store.names(LOG))
 
 
 def _actions_of(store: Store, path: str, *, files: bool) -> Iterator[Action]:

@@ -49,6 +49,16 @@ def torn_hint(path: Path) -> None:
     (path / "_delta_log" / "_last_checkpoint").write_text('{"version": ')
 
 
+def stale_hint(path: Path) -> None:
+    """Clean-up ended amid its work: the checkpoint of the hint is left, what followed is not."""
+    hint = path / "_delta_log" / "_last_checkpoint"
+    said = hint.read_text("utf-8")
+    DeltaTable(path).create_checkpoint()
+    hint.write_text(said)
+    cleaned_up(path)
+    (path / "_delta_log" / f"{4:020d}.json").unlink()
+
+
 def no_checkpoint(path: Path) -> None:
     checkpoint(path).unlink()
     no_hint(path)
@@ -96,6 +106,7 @@ CHANGES: list[Callable[[Path], None]] = [
     no_hint,
     hint_of_none,
     torn_hint,
+    stale_hint,
     no_checkpoint,
     cleaned_up,
     in_parts,
@@ -117,7 +128,7 @@ def test_the_state_is_that_of_the_newest_version(
     assert log.state.version == LAST
     assert log.state.txns == {"p": LAST, "q": 7}
     assert str(log.state.metadata["id"]) == str(known.metadata().id)
-    assert {each.path for each in (log.state.files or {}).values()} == files
+    assert log.state.files == files
     definition = log.definition()
     assert definition is not None
     assert definition.schema == json.loads(known.schema().to_json())
