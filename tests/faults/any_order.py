@@ -53,7 +53,6 @@ from rivermouth.warehouse.ledger import audit_ledger, read_ledger
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import PIPELINE, place
 from tests.doubles import (
-    NO_SESSION,
     STEPS,
     Driver,
     Killed,
@@ -337,7 +336,7 @@ class AnyOrder(RuleBasedStateMachine):
             driver = Driver(self.world, SETTINGS)
             driver.crash.step = step
             try:
-                driver.ingest.resume(NO_SESSION, "topic")
+                driver.ingest.resume("topic")
             except (Killed, CommitError, LogUnreadable):
                 crashes[step] += 1
             if len(self.world.commits) > before:
@@ -346,7 +345,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert newest is not None
         assert newest.changes is not None
         with suppress(ResumeRefused):
-            Driver(self.world, SETTINGS).ingest.resume(NO_SESSION, "topic")
+            Driver(self.world, SETTINGS).ingest.resume("topic")
             raise AssertionError("it was accepted twice")
 
     def _create_again(self, records: int) -> None:
@@ -372,7 +371,7 @@ class AnyOrder(RuleBasedStateMachine):
                 return
             driver = Driver(self.world, SETTINGS)
             driver.crash.step = crash
-            driver.ingest.resume(NO_SESSION, accept)
+            driver.ingest.resume(accept)
 
     def _must_halt(self) -> bool:
         return self.over or bool(self._is_other())
@@ -403,9 +402,12 @@ class AnyOrder(RuleBasedStateMachine):
             return self.reached[entry.sequence - 1]  # to accept them Kafka is not asked
         if entry.accepts is None or entry.accepts.kind != "restore":
             return self.topics, self.world.epochs.get(place(0), 0)
-        before = [each for each in self._recorded if each.entry.sequence == entry.accepts.standing]
-        readable = before and before[0].version >= self.world.log.first_version
-        if not readable:
+        before = {each.entry.sequence: each for each in self._recorded}
+        standing = entry.accepts.standing
+        while standing in before and before[standing].entry.deletes:
+            standing -= 1  # it has no epoch of its own
+        first = self.world.log.first_version
+        if standing not in before or before[standing].version < first:
             return self.topics, None
         topic, epoch = self.reached[entry.accepts.standing]
         assert topic == self.topics, "it goes on from what was read of another topic"
@@ -413,7 +415,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def _newest_is_readable(self) -> bool:
         """Leader epochs are kept in the log alone, not in the offsets table."""
-        entries = self._entries()
+        entries = [each for each in self._entries() if not each.entry.deletes]
         return not entries or entries[-1].version >= self.world.log.first_version
 
     def _projected_up_to_date(self) -> bool:
