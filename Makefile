@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -63,14 +63,24 @@ bench-decode: setup ## Compare the strict JSON decoder with Spark's from_json
 bench-endurance: setup ## What must not grow: with history, partitions, a bad record, rows
 	@$(BIN)/python bench/endurance.py --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 
+bench-longrun: setup ## Upserts with compaction beside them: BATCHES=n KEYS=n ROWS=n
+	@$(BIN)/python bench/longrun.py --batches $(or $(BATCHES),10000) --keys $(or $(KEYS),10000) \
+		--rows $(or $(ROWS),4000000)
+
 bench-fixed: setup ## What a batch of one record costs, and a trigger with nothing to read
 	@$(BIN)/python bench/fixed.py --rounds $(or $(ROUNDS),5)
 
 bench-latency: setup ## From a record's timestamp to its commit, at a steady rate: SECONDS=n
 	@$(BIN)/python bench/latency.py --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),40)
 
-bench-upsert: setup ## Compare upserts into a large table with and without deletion vectors
-	@$(BIN)/python bench/upsert.py
+bench-index: setup ## What the index of a table by key costs: ROWS=n
+	@$(BIN)/python bench/index.py --rows $(or $(ROWS),16000000)
+
+bench-opening: setup ## What a run costs with nothing new, and from the command to its first commit
+	@$(BIN)/python bench/opening.py --rounds $(or $(ROUNDS),5)
+
+bench-upsert: setup ## Compare batches by key: small and large tables, appends, and what others do
+	@$(BIN)/python bench/upsert.py --rounds $(or $(ROUNDS),3)
 
 json-suite: setup ## The public JSONTestSuite, through both decoders; needs npm and node
 	@$(BIN)/python -m tests.unit.formats.public_suite

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
-ALIVE = frozenset(f"P{n}" for n in (0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18))
+ALIVE = frozenset(f"P{n}" for n in range(23) if n not in (4, 5, 8))
 """The points at which a driver may die while its JVM lives on."""
 
 

@@ -383,7 +383,7 @@ class MemoryLanding:
             return Staged(lambda plan: self._commit(self._read(batch), plan), was_read=False)
         return Staged(partial(self._commit, self._read(batch)))
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+    def record(self, plan: CommitPlan) -> None:
         self._commit([], plan)
 
     def _commit(self, rows: list[Offset], plan: CommitPlan) -> None:
@@ -535,7 +535,7 @@ class Driver:
 
     def open(self, crash: str = "", *, audit: bool = False) -> Driver:
         self.crash.step = crash
-        self.stands = self.ingest.open(NO_SESSION, audit=audit)
+        self.stands = self.ingest.open(audit=audit)
         self.crash.step = ""
         return self
 
@@ -601,6 +601,6 @@ def accept_in(
             asked.append(question)
         return rows
 
-    found = accept_deletes(NO_SESSION, at, versions, rows_of, told.append, dry_run=dry_run)
+    found = accept_deletes(at, versions, rows_of, told.append, dry_run=dry_run)
     assert found == tuple(told), "what was told first is what was accepted"
     return found

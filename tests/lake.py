@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, load
@@ -29,6 +28,7 @@ from rivermouth.testing import Record, create_topic, produce
 from tests.attached import ALIVE, gateway
 from tests.commands import Done, command, scratch_in
 from tests.processes import started
+from tests.reading import rows_at
 from tests.waiting import PATIENCE_S, delete_topic
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
@@ -67,6 +67,12 @@ def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """An upsert pipeline from ``topic`` into ``silver.<topic>``; tombstones by text keys."""
     target = {"mode": "upsert", "keys": ["order_id"], "order_by": ["updated_at"]}
     return _pipeline("silver", topic, {"key": "string", **source}, ORDERS, **target)
+
+
+def merging(topic: str, **source: Any) -> dict[str, Any]:
+    """The same into ``merged.<topic>``, by Spark's MERGE."""
+    target = {"mode": "upsert", "keys": ["order_id"], "order_by": ["updated_at"], "commit": "spark"}
+    return _pipeline("merged", topic, {"key": "string", **source}, ORDERS, **target)
 
 
 def totals_pipeline(topic: str, **source: Any) -> dict[str, Any]:
@@ -246,10 +252,7 @@ class Lake:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Every row of a table, read without Spark."""
-        rows: list[dict[str, Any]] = (
-            DeltaTable(str(self.path(table))).to_pyarrow_table().to_pylist()
-        )
-        return rows
+        return rows_at(self.path(table))
 
 
 @contextmanager

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         exit_code,
     )
     from rivermouth.verification import Verification
-    from rivermouth.write.pool import pooled
+    from rivermouth.write.sinks import pooled
 
 __all__ = [
     "Batch",
@@ -100,7 +100,7 @@ _ROOMS = {
     "read": "replay.records",
     "ReadableRange": "replay.readable",
     "readable": "replay.readable",
-    "pooled": "write.pool",
+    "pooled": "write.sinks",
     "TopicReport": "operate.topic_report",
     "topic": "operate.topic",
     "ingest": "databricks.calls",

@@ -8,8 +8,11 @@ P1 batch begun, Spark has written ``offsets/N`` · P2 batch planned · P3 before
 P12 bad records written ahead · P6 the write returned · P7 commit read back ·
 P13 rows to delete are marked · P8 its entry is in the offsets table, written beside the next
 batches · P9 the batch has ended, for Spark, too (``commits/N``) ·
+P19 the files of a batch by key are written, and no deletion vector is ·
 P16 a batch's files are written, and no commit names them · P17 before the commit that names them ·
-P18 that commit is made, and a checkpoint that is due is not ·
+P18 that commit is made, and a checkpoint that is due is not · P22 the index does not know of it ·
+P20 the files of a compaction are written, and no commit names them · P21 that commit is made, and
+the index does not know of it ·
 P11 before the stop · P14 before the rows of a batch are sent to a sink · P15 all of them were sent
 
 ``RIVERMOUTH_TRACE=FILE`` appends one object per step to FILE, each in one write, so several

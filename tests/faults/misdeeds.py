@@ -11,9 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,11 +25,11 @@ from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.write.files import data_files
-from rivermouth.write.files.bad_records import QuarantineOutput, QuarantineTarget, TaskOutput
+from rivermouth.write.files.bad_records import QuarantineTarget
 from rivermouth.write.files.data_files import Folder
+from rivermouth.write.files.writing import Batches, Decode, Writing
+from rivermouth.write.keys.entries import Reduction
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings import folding
-from rivermouth.write.landings.files import Batches, Decode, task
 from tests.driver import Printer
 from tests.processes import ROOT, listed
 from tests.waiting import wait_for
@@ -51,47 +49,32 @@ SETTINGS = {
 
 def misbehaving(
     kind: str, marks: Path
-) -> Callable[[Folder, QuarantineTarget, Decode | None], Task]:
-    """The landing's ``task``, but the first attempt of all misbehaves once some rows are written.
+) -> Callable[[Folder, QuarantineTarget, Decode | None, Reduction | None], Task]:
+    """The landing's ``Writing``, but the first attempt of all misbehaves once it has written rows.
 
     ``worker``: it is killed between two batches; ``executor``: its executor is, after the last;
     ``slow``: it waits until another attempt at the same task has ended.
     """
 
-    def made(into: Folder, target: QuarantineTarget, decode: Decode | None = None) -> Task:
+    def made(
+        into: Folder,
+        target: QuarantineTarget,
+        decode: Decode | None = None,
+        reduction: Reduction | None = None,
+    ) -> Task:
+        task = Writing(into, target, decode, reduction)
+
         def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if _claimed(marks / "begun"):
                 with patch.object(data_files, "GROUP_ROWS", 1):  # what is added is in the file
-                    yield from task(into, target, decode)(_until(batches, kind, marks))
+                    yield from task(_until(batches, kind, marks))
                 return
-            yield from task(into, target, decode)(batches)
+            yield from task(batches)
             _note_second_attempt(marks)
 
         return written
 
     return made
-
-
-@dataclass(frozen=True)
-class MisbehavingOutput(QuarantineOutput):
-    """The side output of a fold, but the first attempt of all to use it is killed.
-
-    ``worker``: after the last of its records; ``told``: once it has told of them.
-    """
-
-    kind: str
-    marks: Path
-
-    @contextmanager
-    def opened(self) -> Iterator[TaskOutput]:
-        first = _claimed(self.marks / "begun")
-        with super().opened() as task:
-            yield task
-            if first and self.kind == "worker":
-                os.kill(os.getpid(), signal.SIGKILL)
-        if first and self.kind == "told":
-            os.kill(os.getpid(), signal.SIGKILL)
-        _note_second_attempt(self.marks)
 
 
 def _note_second_attempt(marks: Path) -> None:
@@ -134,9 +117,7 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
     run = Run(pipelines, session, scratch_root(), continuous=False)
     with ExitStack() as stack:
         stack.enter_context(ending(session))
-        stack.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
-        side_output = partial(MisbehavingOutput, kind=kind, marks=Path(marks))
-        stack.enter_context(patch.object(folding, "QuarantineOutput", side_output))
+        stack.enter_context(patch.object(landing, "Writing", misbehaving(kind, Path(marks))))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 

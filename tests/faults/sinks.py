@@ -118,7 +118,7 @@ class World(KilledDrivers):
         if where == ARRIVED:
             sink = f"{TOPIC}-{self.dice.choice((LEAST, MOST))}"
             seen = arrival(self.lake.servers, sink, PARTITIONS)
-            seen = altering(self.ledgers()[self.dice.choice(self.names)], seen)
+            seen = altering([self.ledgers()[self.dice.choice(self.names)]], seen)
         self.strike(where, seen)
 
     def judged(self) -> dict[str, Outcome]:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from rivermouth.local.broker import Broker
 from tests.faults.checker.check import check
 from tests.faults.checker.evidence import Evidence, Watched
+from tests.faults.checker.log import Log
 from tests.faults.checker.reader import SnapshotReader
 from tests.faults.checker.scene import Scene
 from tests.faults.checker.story import ABORTED, EVENTFUL, EVENTS, LAST, STATE, Story
@@ -26,8 +27,8 @@ ADDING = {"a range again", "a promise not kept", "a secret in a text", "undone, 
 """Corruptions that add to what was there, as a run would."""
 
 
-def watched(lake: Path) -> tuple[Watched, Watched]:
-    """What the two pipelines should hold."""
+def watched(lake: Path) -> tuple[Watched, Watched, Watched]:
+    """What the pipelines should hold."""
     append = Watched(
         name="events",
         topics=(EVENTS,),
@@ -45,33 +46,44 @@ def watched(lake: Path) -> tuple[Watched, Watched]:
         order_by=("seq",),
         key_format="string",
     )
-    return append, upsert
+    marked = replace(upsert, name="marked", table=lake / "silver" / "marked")
+    return append, upsert, replace(marked, quarantine=lake / "silver" / "marked_quarantine")
 
 
 def configure(lake: Lake) -> None:
-    """The same two pipelines for the product; Delta writes a checkpoint at every third commit."""
+    """The same for the product; a checkpoint is written at every third commit.
+
+    The rows of one upsert are marked as deleted. Files of the other one can be written anew, row by
+    row: it has no vectors.
+    """
     source = {"format": "json", "max_offsets_per_trigger": 16}
     properties = {"delta.checkpointInterval": "3"}
     upsert = {"mode": "upsert", "keys": ["id"], "order_by": ["seq"]}
+    unmarked = {**properties, "delta.enableDeletionVectors": "false"}
+    state = {
+        "source": {"topics": [STATE], "key": "string", **source},
+        "schema": "id BIGINT, value STRING, seq BIGINT",
+    }
     lake.configure(
         events={
             "source": {"topics": [EVENTS], **source},
             "schema": "id BIGINT, text STRING",
             "target": {"table": "bronze.events", "properties": properties},
         },
-        state={
-            "source": {"topics": [STATE], "key": "string", **source},
-            "schema": "id BIGINT, value STRING, seq BIGINT",
-            "target": {"table": "silver.state", "properties": properties, **upsert},
-        },
+        state={**state, "target": {"table": "silver.state", "properties": unmarked, **upsert}},
+        marked={**state, "target": {"table": "silver.marked", "properties": properties, **upsert}},
     )
 
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """The evidence of a whole run, and what a check said in its middle and, going on, after it."""
+    """The evidence of a whole run, and what a check said in its middle and, going on, after it.
+
+    ``marked`` is of the table with deletion vectors.
+    """
 
     scene: Scene
+    marked: Evidence
     middle: Verdict
     then: Verdict
 
@@ -89,7 +101,7 @@ def run(
     history, snapshots, log = (folder / name for name in ("history", "snapshots", "run.log"))
     pipelines = watched(lake.warehouse)
     evidence = Evidence(
-        lake.servers, lake.warehouse, pipelines, history, snapshots, (log,), (SECRET,)
+        lake.servers, lake.warehouse, pipelines[:2], history, snapshots, (log,), (SECRET,)
     )
     for topic in (EVENTS, STATE):
         lake.topic(topic, 2)
@@ -102,10 +114,11 @@ def run(
         story.write(aborted, commit=False)
         with SnapshotReader(pipelines, snapshots, pause_s=0.02):
             heard = lake.run(rivermouth_spark, *(each.name for each in pipelines))
-        assert [each.error for each in heard.ends] == [None, None]
+        assert [each.error for each in heard.ends] == [None] * len(pipelines)
         log.write_text("\n".join(each.line() for each in heard.commits), encoding="utf-8")
         verdicts.append(check(evidence, verdicts[-1].cursor if verdicts else None))
-    return CheckedRun(Scene(folder, evidence), *verdicts)
+    marked = replace(evidence, pipelines=pipelines[2:])
+    return CheckedRun(Scene(folder, evidence), marked, *verdicts)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +144,15 @@ def test_a_good_run_has_no_finding_as_a_whole_or_bit_by_bit(run: CheckedRun) -> 
     assert whole.unchecked == 0
     seen = run.scene.lines(run.scene.evidence.snapshots)
     assert len(seen) >= 4, "the reader should have come in the middle of the run"
+
+
+def test_a_good_run_has_no_finding_where_rows_are_marked_as_deleted(run: CheckedRun) -> None:
+    log = Log(run.marked.pipelines[0].table)
+    log.update()
+    assert any(each.vector for each in log.files)
+    verdict = check(run.marked)
+    assert (verdict.ok, verdict.unchecked) == (True, 0), str(verdict)
+    assert verdict.snapshots >= 4
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)

@@ -8,14 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 import pytest
 from deltalake import DeltaTable
 
 from rivermouth.local.scratch import remove_dead
-from rivermouth.write.files.bad_records import Diverted, diverted
-from rivermouth.write.landings import folding
+from rivermouth.write.files.data_files import DataFile
+from rivermouth.write.files.writing import Written, collected
+from rivermouth.write.landings import files as files_landing
 from tests.faults.outcomes import check_proved
 from tests.faults.spark_lake import SparkLake
 from tests.lake import append_pipeline, bid, order, upsert_pipeline
@@ -59,21 +60,21 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
     lake.topic("beside")
     lake.configure(p=upsert_pipeline("beside"))
     lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
-    tasks: list[int] = []
+    files: list[DataFile] = []
 
-    def sifted_beside(reports: Path, where: str) -> Diverted:
+    def collected_beside(rows: Iterable[Mapping[str, object]]) -> Written:
         for root in (lake.scratch, *lake.scratch.iterdir()):
             if root.is_dir():
                 remove_dead(root)
-        found = diverted(reports, where)
-        tasks.append(found.tasks)
+        found = collected(rows)
+        files.extend(found.good)
         return found
 
-    monkeypatch.setattr(folding, "diverted", sifted_beside)
+    monkeypatch.setattr(files_landing, "collected", collected_beside)
 
     assert lake.go().ends[0].applied == 5
 
-    assert tasks == [1], "what the task had told is gone"
+    assert [each.rows for each in files] == [5]
     check_proved(lake, records=5)
 
 

@@ -88,7 +88,7 @@ def test_a_batch_whose_python_worker_is_killed_is_tried_again(
 ) -> None:
     """Where Spark does not try the task again: a session on one machine does not."""
     table = ready(lake, "worker")
-    monkeypatch.setattr(landing, "task", misbehaving("worker", marks))
+    monkeypatch.setattr(landing, "Writing", misbehaving("worker", marks))
     rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
     with session_confs(lake.spark, {rows: SETTINGS[rows]}):

@@ -1,10 +1,10 @@
 """``python -m tests.faults.totals --kills N --seed S``: kills of drivers that keep totals.
 
-Three pipelines read one topic: totals by key that Spark folds, totals that tasks fold, and the
-first row of each key. Each round produces records, in half of the rounds also bad ones, starts a
-driver and kills it, at a named point or at any moment. Then the tables are compared with plain
-Python over the records below the position of their newest entry. Prints a line per ten rounds. Exit
-code 1 where a table was wrong.
+Three pipelines read one topic: totals by key that Spark folds and merges; totals that tasks fold,
+and the first row of each key, which both land as files. Each round produces records, in half of the
+rounds also bad ones, starts a driver and kills it, at a named point or at any moment. Then the
+tables are compared with plain Python over the records below the position of their newest entry.
+Prints a line per ten rounds. Exit code 1 where a table was wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tests.faults.striking import MOMENT, KilledDrivers
 from tests.lake import Lake, bid, insert_pipeline, sums_pipeline, totals_pipeline
 
 TOPIC, PARTITIONS, KEYS, PER_ROUND = "totals", 3, 50, 300
-POINTS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
+OF_FILES = ("P21", "P20", "P22", "P18", "P17", "P16", "P19")
+POINTS = ("P11", "P9", "P8", "P7", "P6", *OF_FILES, "P12", "P3", "P2", "P1", "P10", "P0")
 GOLD, SUMS, FIRST = f"gold.{TOPIC}", f"sums.{TOPIC}", f"first.{TOPIC}"
 TABLES = (GOLD, SUMS, FIRST)
 Row = tuple[Any, ...]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from tests.reading import table_at
+
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
 SMALL = """
@@ -38,11 +40,11 @@ def test_the_demo_kills_a_driver_and_proves_that_nothing_was_lost(tmp_path: Path
     assert "resumes after entry" in second
     assert "commit(s) of a dead" in second, "the second run says what it found"
     assert "OK: 12,000 records read again, 0 missing, 0 duplicated" in second
-    bids = DeltaTable(str(folder / "lake" / "bronze" / "bids"))
-    assert bids.to_pyarrow_table().num_rows == 9_000 - 9
+    bids = folder / "lake" / "bronze" / "bids"
+    assert table_at(bids).num_rows == 9_000 - 9
     entries = [
         json.loads(each["userMetadata"])["sequence"]
-        for each in bids.history()
+        for each in DeltaTable(str(bids)).history()
         if "userMetadata" in each
     ]
     assert sorted(entries) == [1, 2, 3, 4]

@@ -23,9 +23,10 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import CommitWays
+from tests.faults.checker.log import Log
 from tests.faults.outcomes import check_finishes, check_sound
 from tests.faults.striking import when
-from tests.lake import Lake, through_spark
+from tests.lake import Lake, merging, through_spark
 from tests.modes import MODES, PARTITIONS
 from tests.pairs import pairs
 from tests.processes import said_by
@@ -33,9 +34,14 @@ from tests.processes import said_by
 # The last points first: each run then works off what the earlier rounds have left.
 IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
 OF_FILES = ("P18", "P17", "P16")
+OF_KEYED_FILES = ("P22", "P19")
 WATCHED = ("data files written", "commit visible")
-POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
-WAYS = {**MODES, "spark": replace(MODES["append"], pipeline=through_spark)}
+POINTS = (*IN_PROCESS, *OF_KEYED_FILES, *OF_FILES, *WATCHED)
+WAYS = {
+    **MODES,
+    "spark": replace(MODES["append"], pipeline=through_spark),
+    "merge": replace(MODES["upsert"], pipeline=merging),
+}
 PER_ROUND = 240
 LIMIT = 3 * PER_ROUND
 """Of a batch: what the last kills have left is a few batches for the last run."""
@@ -43,16 +49,17 @@ KEYS = 100
 NEED_BAD = ("P12",)
 """Points that only a batch with bad records passes."""
 ONLY = {
-    "upsert": (*IN_PROCESS, *WATCHED),
+    "append": (*IN_PROCESS, *OF_FILES, *WATCHED),
     "spark": ("P6", "P12", "P3", "P10", *WATCHED),
+    "merge": ("P6", "P12", "P3", *WATCHED),
     "aggregate": ("P9", "P6", "P12", "P3", *WATCHED),
-    "sums": ("P6", "P12", "P3", *WATCHED),
-    "insert": ("P6", "P3", "commit visible"),
+    "sums": ("P22", "P12", "P17", "P19", *WATCHED),
+    "insert": ("P17", "P3", "commit visible"),
 }
 """Where a mode is killed; elsewhere it does what another one does, which is killed there."""
-ONCE = {("aggregate", "P6"), ("sums", "P3"), ("spark", "P12")}
+ONCE = {("aggregate", "P6"), ("merge", "P3"), ("spark", "P12"), ("sums", "P19")}
 ELSEWHERE = [point for point in IN_PROCESS if point not in {once for _, once in ONCE}]
-SHORT = pairs(["append", "upsert"], ELSEWHERE) | pairs(["append"], OF_FILES) | ONCE
+SHORT = pairs(["append", "upsert"], [*ELSEWHERE, *OF_FILES]) | {("upsert", "P22")} | ONCE
 """Each point once, and each mode and way at one of them at least."""
 SHORT_MODES = {(mode,) for mode, _ in SHORT}
 
@@ -177,11 +184,27 @@ def test_drivers_killed_at_entries_without_rows_leave_every_record_once(
             if batch == "bad":
                 killed.produce([(b"%d" % n, b"bad", n % PARTITIONS) for n in range(4)])
             killed.kill(point)
-        commits = CommitWays(killed.trace, {mode: killed.table}).count()
-        assert commits["files"] == 2, "the birth, and one batch of all bad records"
-        assert commits["spark"] == 0
-
         killed.produce(WAYS[mode].records(100, seed=1))
         check_finishes(lake, rivermouth_spark, mode, killed.produced)
-        assert CommitWays(killed.trace, {mode: killed.table}).count()["spark"] > 0
+        commits = CommitWays(killed.trace, {mode: killed.table}).count()
+        assert commits["files"] >= 2, "the birth, and one batch of all bad records"
+        assert commits["spark"] == (1 if mode == "aggregate" else 0), "the good records"
+        assert Paths(killed.trace, {mode: killed.table}).check() == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["upsert", "sums"])
+def test_drivers_killed_while_files_are_joined_leave_every_record_once(
+    lake: Lake, rivermouth_spark: SparkSession, mode: str
+) -> None:
+    batches = {"max_offsets_per_trigger": 20}
+    with killed_lake(lake, rivermouth_spark, mode, f"joined-{mode}", **batches) as killed:
+        for point in ("P20", "P21", "P20"):
+            killed.produce(WAYS[mode].records(PER_ROUND, killed.produced, keys=KEYS))
+            killed.kill(point)
+        lake.configure(**{mode: WAYS[mode].pipeline(killed.topic)})  # the rest in one batch
+        check_finishes(lake, rivermouth_spark, mode, killed.produced)
+        joined = [each for each in Log(killed.table).update() if each.operation == "OPTIMIZE"]
+        assert joined
+        assert not any(each.changes_data for each in joined)
         assert Paths(killed.trace, {mode: killed.table}).check() == []

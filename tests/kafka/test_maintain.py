@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from deltalake import DeltaTable
@@ -21,11 +22,11 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.operate.maintain import Maintenance, MaintenanceReport
 from rivermouth.run.report import exit_code
-from rivermouth.run.run import Run
+from rivermouth.spark.session import Spark
 from rivermouth.verification import verify
 from rivermouth.warehouse.delta.log import DeltaLog
 from tests.faults.outcomes import went_well
-from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -37,8 +38,19 @@ def two_days_on() -> float:
     return time.time() + TWO_DAYS_S
 
 
+def _no_spark() -> NoReturn:
+    raise AssertionError("Spark was asked for")
+
+
+NO_SPARK = Spark(_no_spark)
+"""Tables in folders are maintained without it."""
+
+
 def maintained(
-    lake: Lake, spark: SparkSession, *names: str, clock: Callable[[], float] = two_days_on
+    lake: Lake,
+    *names: str,
+    clock: Callable[[], float] = two_days_on,
+    spark: SparkSession | Spark = NO_SPARK,
 ) -> list[MaintenanceReport]:
     maintenance = Maintenance(load(lake.file), spark, lake.scratch, clock=clock)
     return maintenance.pipelines(names)
@@ -112,7 +124,7 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     files = len(delta.file_uris())
     assert files > 1
 
-    first, second = maintained(two, rivermouth_spark, "a", "u")
+    first, second = maintained(two, "a", "u")
 
     assert counts(first)["bronze.a"] == (files, 0, 0)
     assert len(DeltaTable(two.path("bronze.a")).file_uris()) == 1
@@ -139,9 +151,9 @@ def test_orphans_go_and_every_row_that_counts_or_may_come_to_count_stays(
     left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
     left_in_quarantine(two, rivermouth_spark, table, "unborn", sequence=newest + 1)
 
-    [young] = maintained(two, rivermouth_spark, "a", clock=time.time)
+    [young] = maintained(two, "a", clock=time.time)
     assert counts(young)[table][2] == 0, "it may be of a driver that lives"
-    [old] = maintained(two, rivermouth_spark, "a")
+    [old] = maintained(two, "a")
 
     assert counts(old)[table][2] == 1
     left = [each for each in two.rows(table) if each["commit"] != "unborn"]
@@ -159,7 +171,7 @@ def test_rows_of_entries_that_log_cleanup_took_are_found_in_the_offsets_table(
     left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
     forget_all_but_the_newest(two.path("silver.u"))
 
-    [report] = maintained(two, rivermouth_spark, "u")
+    [report] = maintained(two, "u")
 
     assert counts(report)[table][2] == 1
     assert sorted(map(repr, two.rows(table))) == standing
@@ -183,9 +195,7 @@ def test_a_dry_run_says_what_would_go_and_lets_it_stand(
     versions = {each: DeltaTable(two.path(each)).version() for each in ("bronze.a", table)}
     config = load(two.file)
 
-    maintenance = Maintenance(
-        config, rivermouth_spark, two.scratch, dry_run=True, clock=two_days_on
-    )
+    maintenance = Maintenance(config, NO_SPARK, two.scratch, dry_run=True, clock=two_days_on)
     [report] = maintenance.pipelines(["a"])
 
     assert counts(report)["bronze.a"] == (0, 1, 0)
@@ -210,7 +220,7 @@ def test_a_file_goes_only_after_the_hours_to_retain(
     two: Lake, rivermouth_spark: SparkSession, hours: int, goes: bool
 ) -> None:
     stray = stray_file(two.path("bronze.a"), hours)
-    [report] = maintained(two, rivermouth_spark, "a")
+    [report] = maintained(two, "a", clock=time.time)
     assert stray.exists() is not goes
     assert counts(report)["bronze.a"][1] == int(goes)
 
@@ -225,13 +235,13 @@ def test_a_table_that_keeps_old_files_for_less_is_refused_and_its_own_setting_ho
     setting = "'delta.deletedFileRetentionDuration' = 'interval 48 hours'"
     rivermouth_spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({setting})")
 
-    [refused] = maintained(two, rivermouth_spark, "a")
+    [refused] = maintained(two, "a")
 
     assert refused.error is not None
     assert "interval 48 hours" in str(refused.error)
     assert exit_code([refused]) == 2
     assert stray.exists()
-    allowed = Maintenance(load(two.file), rivermouth_spark, two.scratch, retain_hours=48)
+    allowed = Maintenance(load(two.file), NO_SPARK, two.scratch, retain_hours=48)
     [report] = allowed.pipelines(["a"])
     assert counts(report)["bronze.a"][1] == 1
     assert not stray.exists()
@@ -242,7 +252,7 @@ def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
     with locked_by_another_process(two.warehouse / "rivermouth" / "locks" / "bronze.a.lock"):
-        first, second = maintained(two, rivermouth_spark, "a", "u")
+        first, second = maintained(two, "a", "u")
     assert first.error is not None
     assert first.error.code == "RM413"
     assert "silver.u" in counts(second)
@@ -251,10 +261,16 @@ def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
 
 @contextmanager
 def locked_by_another_process(file: Path) -> Iterator[None]:
-    """This process is another one than Spark's JVM, which locks on behalf of a run."""
-    with file.open("rb+") as locked:
-        fcntl.lockf(locked, fcntl.LOCK_EX)
+    act = (
+        "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+        "print('locked', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", act, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"locked\n"
         yield
+        other.communicate()
 
 
 @pytest.mark.thorough
@@ -274,7 +290,7 @@ def test_a_table_is_left_as_it_is_for_all_that_write_it_where_others_undid_a_com
     rivermouth_spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before}")
     stray = stray_file(path, hours=200)
 
-    reports = maintained(lake, rivermouth_spark, "a", "b")
+    reports = maintained(lake, "a", "b")
 
     errors = [each.error for each in reports if each.error]
     assert [(each.code, each.where) for each in errors] == [("RM411", "b bronze.both")] * 2
@@ -295,7 +311,7 @@ def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_
     def later() -> float:
         return time.time() + 11 * 86400
 
-    [report] = maintained(two, rivermouth_spark, "a", clock=later)
+    [report] = maintained(two, "a", clock=later)
 
     assert counts(report)["bronze.a"] == (0, 0, 0)
     assert report.tables[0].quiet.startswith("no entry for 11 days")
@@ -310,32 +326,13 @@ def test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
     shutil.rmtree(two.path("rivermouth.offsets"))
-    [report] = maintained(two, rivermouth_spark, "a")
+    [report] = maintained(two, "a")
     assert report.error is None
     assert "no offsets table" in report.tables[0].quiet
     assert not two.path("rivermouth.offsets").exists()
     went_well(two.run(rivermouth_spark, "a"))
-    [again] = maintained(two, rivermouth_spark, "a")
+    [again] = maintained(two, "a")
     assert counts(again)["bronze.a"][0] > 1
-
-
-@pytest.mark.thorough
-def test_a_run_goes_on_while_its_table_is_maintained(
-    two: Lake, rivermouth_spark: SparkSession
-) -> None:
-    more(two)
-    heard, done = Heard(), list[MaintenanceReport]()
-    run = Run(load(two.file), rivermouth_spark, two.scratch, continuous=False)
-    running = threading.Thread(target=run.pipelines, args=(("a",), heard, threading.Event()))
-    running.start()
-    try:
-        while running.is_alive():  # one JVM may hold the lock of a table twice
-            done += maintained(two, rivermouth_spark, "a")
-    finally:
-        running.join()
-    errors = [*(each.error for each in heard.ends), *(each.error for each in done)]
-    assert [str(each) for each in errors if each] == []
-    clean(two, ("a",))
 
 
 @pytest.mark.thorough
@@ -357,7 +354,7 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     rows.write.format("delta").mode("append").saveAsTable("named.a_quarantine")
     before = rivermouth_spark.table("named.a_quarantine").count()
 
-    [report] = maintained(lake, rivermouth_spark, "p")
+    [report] = maintained(lake, "p", spark=rivermouth_spark)
 
     found = counts(report)
     assert set(found) == {"named.a", "named.a_quarantine", "named.offsets"}
@@ -372,6 +369,6 @@ def test_a_table_that_no_run_has_made_yet_needs_nothing(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lake.configure(p=append_pipeline("never-run"))
-    [report] = maintained(lake, rivermouth_spark, "p")
+    [report] = maintained(lake, "p")
     assert counts(report) == {}
     assert not lake.path("bronze.never_run").exists()

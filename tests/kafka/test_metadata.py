@@ -107,7 +107,7 @@ def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
 
     assert held(lake, table, "auction") == dict(enumerate(TOLD))
     newest = DeltaTable(str(lake.path(table))).history(1)[0]
-    assert newest["engineInfo"].startswith("Apache-Spark") is (way != "files")
+    assert newest["engineInfo"].startswith("Apache-Spark") is (make is through_spark)
     traces = shown_on_the_page(rivermouth_spark, lake, table)
     assert traces == {0: None, 1: b"\xff\x00", 2: None, 3: None}
     [bad] = lake.rows(f"{table}_quarantine")

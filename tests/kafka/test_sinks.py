@@ -17,7 +17,7 @@ from rivermouth.operate.doctor import Check, check_config
 from rivermouth.verification import verify
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.write import landing
+from rivermouth.write import evaluation
 from rivermouth.write.evaluation import persisted
 from rivermouth.write.landings.driver_commits import Recording
 from tests.faults.outcomes import applied, refusal, went_well
@@ -260,7 +260,7 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
             finally:
                 cached.remove(rows)
 
-    monkeypatch.setattr(landing, "persisted", noted)
+    monkeypatch.setattr(evaluation, "persisted", noted)
 
     def fails_once(log: DeltaLog, version: int) -> Any:
         if version > 2 and not rounds:

@@ -18,6 +18,7 @@ from rivermouth.testing import create_topic
 from rivermouth.verification import Bounds, Kind, PipelineProof
 from tests.kafka.topics import in_transaction
 from tests.kafka.verify_world import Bad, Batch, Row, World, again, value
+from tests.reading import table_at
 from tests.waiting import delete_topic
 
 pytestmark = pytest.mark.kafka
@@ -246,17 +247,13 @@ def test_a_corrupt_append_run_is_found_out(append: World, case: str, part: bool)
     assert found(proof) == expected, proof.problems
 
 
-def rows_of(path: Path) -> pa.Table:
-    return DeltaTable(path).to_pyarrow_table()
-
-
 def without_newest(world: World) -> None:
-    rows = rows_of(world.offsets)
+    rows = table_at(world.offsets)
     world.replace_table(world.offsets, rows.filter(pc.less(rows["sequence"], 4)))
 
 
 def one_more(world: World) -> None:
-    rows = rows_of(world.offsets)
+    rows = table_at(world.offsets)
     world.replace_table(world.offsets, pa.concat_tables([rows, rows.slice(0, 1)]))
 
 
@@ -264,7 +261,7 @@ def edited(column: str, new: object) -> Damage:
     """Set a column of the newest row of the offsets table."""
 
     def damage(world: World) -> None:
-        rows = rows_of(world.offsets).sort_by("sequence").to_pylist()
+        rows = table_at(world.offsets).sort_by("sequence").to_pylist()
         rows[-1][column] = new
         world.replace_table(world.offsets, pa.Table.from_pylist(rows))
 

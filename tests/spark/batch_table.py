@@ -14,18 +14,19 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, Outcome, classify, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.tables import add_tombstone_column, create_target
+from rivermouth.warehouse.tables import VECTORS, add_tombstone_column, create_target
 from rivermouth.write.landing import KeyedLanding, Landing, RawBatch, Site
 from rivermouth.write.landings.driver_commits import record
+from rivermouth.write.landings.files import KeyedFiles
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
 from tests.landing import land
+from tests.reading import rows_at
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import InFolder
 
 Decode = Callable[[DataFrame], DataFrame]
-WAYS = ("MERGE", "replaceUsing")
 
 
 def by_merge(site: Site) -> KeyedLanding:
@@ -36,6 +37,14 @@ def by_replace(site: Site, *, marked: bool = True, vectors: bool = False) -> Key
     """Without the trial of the engine, which needs a catalog."""
     assert isinstance(site.rows, Keyed)
     return ReplaceUsing(site, site.rows, marked=marked, vectors=vectors)
+
+
+LANDINGS: dict[str, Callable[[Site], KeyedLanding]] = {
+    "files": KeyedFiles,
+    "MERGE": by_merge,
+    "replaceUsing": by_replace,
+}
+WAYS = (*LANDINGS,)
 
 
 @dataclass
@@ -76,7 +85,7 @@ class BatchTable(InFolder):
     def record(self, plan: CommitPlan | None = None) -> CommitPlan:
         """Commit an entry alone."""
         plan = plan or self.plan([])
-        record(self.site, self.bench.spark, plan)
+        record(self.site, plan)
         self.plans.append(plan)
         return plan
 
@@ -91,7 +100,7 @@ class BatchTable(InFolder):
         return classify(plan, self.log.commits())
 
     def rows(self) -> list[dict[str, Any]]:
-        return rows_at(str(self.path))
+        return rows_at(self.path)
 
     def bad(self, commit: str = "") -> dict[tuple[int, int], str]:
         """Codes of the records in quarantine by partition and offset; those of a commit."""
@@ -101,14 +110,8 @@ class BatchTable(InFolder):
         return found
 
     def quarantine(self) -> list[dict[str, Any]]:
-        return rows_at(f"{self.path}_quarantine")
-
-
-def rows_at(path: str) -> list[dict[str, Any]]:
-    """The rows of a table; none where there is no table."""
-    if not DeltaTable.is_deltatable(path):
-        return []
-    return list(DeltaTable(path).to_pyarrow_table().to_pylist())
+        path = f"{self.path}_quarantine"
+        return rows_at(path) if DeltaTable.is_deltatable(path) else []
 
 
 def batch_table(
@@ -128,12 +131,15 @@ def keyed_table(
     bench: Bench, pipeline: Pipeline, way: str = "MERGE", *, vectors: bool = False, **site: Any
 ) -> BatchTable:
     """A new table of orders, with the landing of that way."""
+    if way != "files" and not vectors:
+        off = {VECTORS: "false", **pipeline.target.properties}
+        target = pipeline.target.model_copy(update={"properties": off})
+        pipeline = pipeline.model_copy(update={"target": target})
 
     def make(at: Site) -> Landing:
         assert isinstance(at.rows, Keyed)
-        if vectors:
-            on = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-            bench.spark.sql(f"ALTER TABLE {at.address.sql} {on}")
+        if way == "files":
+            return KeyedFiles(at)
         if way == "MERGE":
             return by_merge(at)
         marked = at.rows.delete is not None

@@ -17,6 +17,7 @@ from rivermouth.config.registry import resolve
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.tables import QuarantineTable
 from rivermouth.write.landing import Site
@@ -91,14 +92,14 @@ class Bench:
     def site(self, pipeline: Pipeline, table: str) -> Site:
         """What a landing works with, for the table of that name in the folder."""
         return Site(
-            session=self.spark,
+            spark=Spark.of(self.spark),
             pipeline=pipeline,
             address=self.address(table),
-            rows=resolve(pipeline.shape.changes)(pipeline),
+            make=lambda: resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(
                 self.address(f"{table}_quarantine"), pipeline.format.all_reasons
             ),
-            tasks=2,
+            one_host=True,
             cache=True,
             staging=lambda: self.folder / "stage",
         )

@@ -27,6 +27,10 @@ def limited(df: DataFrame, batch: Batch) -> DataFrame:
     return doubled(df, batch).limit(1)
 
 
+def unioned(df: DataFrame, batch: Batch) -> DataFrame:
+    return doubled(df, batch).unionAll(doubled(df, batch))
+
+
 def joined(df: DataFrame, batch: Batch) -> DataFrame:
     names = df.sparkSession.range(100).selectExpr("id AS m", "id * 2 AS twice")
     return df.withColumnRenamed("n", "m").join(names, "m")

@@ -117,7 +117,7 @@ OWN = {"select": "n", "target": {"table": "bronze.numbers", "schema": "n BIGINT"
 
 @pytest.mark.parametrize(
     ("pipeline", "site"),
-    [({}, {"tasks": None}), (HEADERS, {}), (OWN, {})],
+    [({}, {"one_host": False}), (HEADERS, {}), (OWN, {})],
     ids=["a cluster", "headers", "own code"],
 )
 def test_where_other_columns_or_rows_may_be_large_all_are_measured(

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.spark.tables import can_lock, commit_lock, under_commit_lock
+from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.landings import driver_commits
 from tests.spark.conftest import Bench
@@ -48,7 +49,7 @@ def test_the_driver_commits_only_while_it_has_the_lock(bench: Bench) -> None:
     files.newest()
     before = table.version
     with commit_lock(bench.spark, path):
-        ours = _started(lambda: files.append([], "said", (APP, 1)))
+        ours = _started(lambda: files.also(Commit("WRITE", txns={APP: 1})))
         ours.join(A_MOMENT_S)
         assert ours.is_alive()
         assert table.version == before
@@ -124,7 +125,7 @@ def test_what_the_jvm_says_of_the_lock_is_not_told_as_a_fault_of_the_disk(bench:
     files = FilesTable(made(bench).path.as_posix(), "p", gone)
     files.newest()
     with pytest.raises(ConnectionRefusedError):
-        files.append([], "said", (APP, 1))
+        files.also(Commit("WRITE", txns={APP: 1}))
 
 
 def _transaction(session: SparkSession, path: str) -> Callable[[], object]:

@@ -137,7 +137,7 @@ def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> Non
     pipeline = a_pipeline()
     for reads, columns in ((None, ["order_id", "status", "rank"]), ({"rank"}, ["rank"])):
         decode = decoder_to_fold(pipeline, 1, reads, ordered=True)
-        found = decode(bench.raw(rows), None).orderBy("_kafka.offset")
+        found = decode(bench.raw(rows)).orderBy("_kafka.offset")
         good, deleting = found.collect()
         assert found.columns == ["row", "key_columns", "_kafka", "tombstone", "code"]
         assert found.select("row.*").columns == columns
@@ -148,7 +148,7 @@ def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> Non
 
 def test_a_fold_that_asks_for_no_order_is_given_no_offset(bench: Bench) -> None:
     decode = decoder_to_fold(a_pipeline(), 1, None, ordered=False)
-    found = decode(bench.raw([(b"1", GOOD, 0, 0)]), None).select("_kafka.*")
+    found = decode(bench.raw([(b"1", GOOD, 0, 0)])).select("_kafka.*")
     assert [each.asDict() for each in found.collect()] == [{"topic": "t", "partition": 0}]
 
 
@@ -159,7 +159,7 @@ def test_a_fold_refuses_a_bad_record_in_the_task_that_decodes_it(
     bench: Bench, key: str | None, bad: bytes | None
 ) -> None:
     decode = decoder_to_fold(a_pipeline(key=key), 1, None, ordered=True)
-    rows = decode(bench.raw([(b"1", GOOD, 0, 0), (b"2", bad, 0, 1)]), None)
+    rows = decode(bench.raw([(b"1", GOOD, 0, 0), (b"2", bad, 0, 1)]))
     if bad is None and key is not None:  # a tombstone
         assert rows.count() == 2
         return

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -176,12 +175,11 @@ def written(table: DeltaTable, folder: Path) -> list[DataFile]:
     """The rows of a table once more, by ours."""
     definition = DeltaLog.of_folder(Path(table.table_uri.removeprefix("file://"))).definition()
     assert definition is not None
-    into = Folder(str(folder), leaves_of(definition.schema, definition.indexed), definition.tight)
+    into = Folder(str(folder), leaves_of(definition), definition.tight)
     files = Files(into, 0)
     [file] = table.file_uris()
     for batch in pq.read_table(file).to_batches():
-        places = [pa.array(["t"] * len(batch)), pa.array([0] * len(batch), pa.int32())]
-        assert not files.add(batch, pa.StructArray.from_arrays(places, ["topic", "partition"]))
+        assert not files.add(batch)
     return files.end()
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.formats.decoder import decoder
@@ -22,10 +21,12 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.write.files.bad_records import QuarantineTarget
 from rivermouth.write.files.data_files import Folder
+from rivermouth.write.files.writing import Writing
+from rivermouth.write.keys.entries import Reduction
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings.files import task
 from tests.landing import land
+from tests.reading import table_at
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -71,7 +72,7 @@ def test_a_rival_that_commits_while_files_are_written_wins_and_nothing_is_double
     entry = entry_of([*table.log.commits()][-1], "p")
     assert entry is not None
     assert entry.rows == (RowCounts(4, 1),)
-    held = DeltaTable(str(table.bench.folder / "numbers_quarantine")).to_pyarrow_table()
+    held = table_at(table.bench.folder / "numbers_quarantine")
     assert held["commit"].to_pylist().count(entry.commit) == 1
 
 
@@ -95,8 +96,30 @@ def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
     table.sequence -= 1
     table.land()
     others = {each.path for each in table.log.added(table.version)}
-    assert len(files_in(table.path)) == 2 * len(written) + len(others) + 1
+    assert len(files_in(table.path)) == len(written) + len(others) + 1, "the rest is of no use"
     assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 100]
+
+
+def test_of_a_batch_with_bad_records_the_files_wait_and_these_are_written_again(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (100)"))
+    with pytest.raises(CommitConflict):
+        table.land([*GOOD, BAD])
+    written = {each.name for each in files_in(table.path) if "-c000" not in each.name}
+
+    table.sequence -= 1
+    table.land([*GOOD, BAD])
+
+    assert {each.path for each in table.log.added(table.version)} == written
+    assert table.numbers() == [0, 1, 2, 3, 100]
+    entry = entry_of([*table.log.commits()][-1], "p")
+    assert entry is not None
+    assert entry.rows == (RowCounts(4, 1),)
+    held = table_at(table.bench.folder / "numbers_quarantine")
+    rows = [{**each, "commit": "", "quarantined_at": None} for each in held.to_pylist()]
+    assert rows[0] == rows[1]
+    assert [*held["commit"].to_pylist()].count(entry.commit) == 1
 
 
 @pytest.mark.thorough
@@ -183,7 +206,7 @@ def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all
     table: Table, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
     made = partial(failing, dies=dies)
-    monkeypatch.setattr(landing, "task", made)
+    monkeypatch.setattr(landing, "Writing", made)
     with pytest.raises(Exception, match="crashed" if dies else "No space left"):
         # Of two tasks, the end of one would be that of the other, too.
         table.land([*GOOD, BAD], tasks=1)
@@ -197,7 +220,13 @@ def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all
     assert table.numbers() == [0, 1, 2, 3]
 
 
-def failing(into: Folder, apart: QuarantineTarget, decode: InTask | None, dies: bool) -> Any:
+def failing(
+    into: Folder,
+    apart: QuarantineTarget,
+    decode: InTask | None,
+    reduction: Reduction | None,
+    dies: bool,
+) -> Any:
     """The task, but it ends after its first rows: killed, or because the disk is full."""
 
     def fails(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -206,7 +235,8 @@ def failing(into: Folder, apart: QuarantineTarget, decode: InTask | None, dies: 
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(28, "No space left on device")
 
-    return lambda batches: task(into, apart, decode)(fails(batches))
+    writing = Writing(replace(into, file_bytes=1), apart, decode, reduction)
+    return lambda batches: writing(fails(batches))
 
 
 def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:

@@ -18,13 +18,14 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.ways import Definition
 from rivermouth.warehouse.delta.actions import Commit
+from rivermouth.write.files.bad_records import QuarantineTarget
+from rivermouth.write.files.data_files import Counted
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.landings import driver_commits, folding
+from rivermouth.write.files.writing import Written
+from rivermouth.write.landings import driver_commits
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings.files import FilesLanding, Written
-from rivermouth.write.landings.folding import SideOutputs
-from rivermouth.write.landings.merge import Merge
-from tests.spark import test_files, test_recording, test_side_output
+from rivermouth.write.landings.files import FilesLanding
+from tests.spark import test_files, test_recording
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
 
@@ -59,7 +60,7 @@ def _any_version(patch: pytest.MonkeyPatch) -> None:
 def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed for any ranges."""
 
-    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Written | None:
+    def left(self: FilesLanding, *_: object) -> Written | None:
         waiting, self._waiting = self._waiting, None
         return None if waiting is None else waiting.written
 
@@ -69,15 +70,16 @@ def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
 def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed though the table was altered since."""
 
-    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Written | None:
-        return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table)
+    def left(
+        self: FilesLanding, plan: CommitPlan, table: Definition, target: QuarantineTarget
+    ) -> Written | None:
+        return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table, target)
 
     patch.setattr(FilesLanding, "_left", left)
 
 
 def _no_look_at_counts(patch: pytest.MonkeyPatch) -> None:
-    for room in (landing, folding):
-        patch.setattr(room, "counted_ranges", lambda *given: (RowCounts(0, 0),) * len(given[2]))
+    patch.setattr(Counted, "of", lambda _, ranges, where: (RowCounts(0, 0),) * len(ranges))
 
 
 GUARDS = {
@@ -122,24 +124,12 @@ GUARDS = {
         _no_look_at_counts,
         test_files.test_records_that_are_none_of_the_batch_are_not_committed,
     ),
-    "a range of a fold has no more records than offsets": Guard(
-        _no_look_at_counts,
-        test_side_output.test_records_that_are_none_of_the_batch_are_not_merged,
-    ),
-    "a batch that is split has the bad records that were set apart": Guard(
-        lambda patch: patch.setattr(Merge, "_check_same", lambda *_: None),
-        test_side_output.test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it,
-    ),
-    "all tasks of a fold have told of themselves": Guard(
-        lambda patch: patch.setattr(SideOutputs, "_expected", lambda *_: 0),
-        test_side_output.test_where_a_task_has_not_told_of_itself_the_batch_is_split,
-    ),
 }
 
 
 @pytest.mark.short(
     ("name",),
-    {("exactly the version that follows",), ("all tasks of a fold have told of themselves",)},
+    {("exactly the version that follows",)},
 )
 @pytest.mark.parametrize("name", GUARDS)
 def test_without_this_guard_its_test_fails(

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from rivermouth.config.registry import FORMATS
 from rivermouth.protocol.commits import app_id
 from rivermouth.warehouse.spark_commits import session_confs
+from tests.reading import table_at
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
 
@@ -79,7 +80,7 @@ def test_a_task_decodes_what_it_writes_unless_the_format_leaves_that_to_spark(
 
     assert [row["n"] for row in table.sql("SELECT n FROM {table} ORDER BY n")] == [None, 0, 1, 2, 3]
     quarantine = str(bench.folder / "numbers_quarantine")
-    held = DeltaTable(quarantine).to_pyarrow_table().sort_by("offset").to_pylist()
+    held = table_at(quarantine).sort_by("offset").to_pylist()
     codes = [(row["offset"], row["code"], row["value"]) for row in held]
     assert codes == [
         (4, "RM603", b"bad"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -89,7 +88,7 @@ def a_file_for_each_row(bench: Bench, kinds: list[str], rows: list[str]) -> str:
     table.newest()
     definition = DeltaLog.of_folder(Path(ours.path)).definition()
     assert definition is not None
-    into = Folder(ours.path, leaves_of(definition.schema, definition.indexed), tight=False)
+    into = Folder(ours.path, leaves_of(definition), tight=False)
     table.append(files(into, DeltaTable(theirs.path).file_uris()), "{}")
     return ours.sql
 
@@ -99,7 +98,6 @@ def files(into: Folder, sources: list[str]) -> list[DataFile]:
     for rows in (batch for each in sources for batch in pq.read_table(Path(each)).to_batches()):
         for at in range(len(rows)):
             one = Files(into, len(made))
-            places = [pa.array(["t"]), pa.array([0], pa.int32())]
-            one.add(rows.slice(at, 1), pa.StructArray.from_arrays(places, ["topic", "partition"]))
+            one.add(rows.slice(at, 1))
             made += one.end()
     return made

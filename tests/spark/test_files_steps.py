@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from rivermouth.errors import CommitConflict, TopicRecreated
 from rivermouth.formats.decoder import decoder
@@ -17,6 +16,7 @@ from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.offsets import Position
 from rivermouth.write.landing import RawBatch, Staged
 from tests.landing import take_steps
+from tests.reading import table_at
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -75,7 +75,7 @@ def files_of(table: Table) -> int:
 
 def bad(table: Table) -> int:
     path = Path(f"{table.path}_quarantine")
-    return len(DeltaTable(str(path)).to_pyarrow_table()) if path.exists() else 0
+    return len(table_at(path)) if path.exists() else 0
 
 
 def test_the_entry_has_what_kafka_said(bench: Bench) -> None:

@@ -58,7 +58,7 @@ def again(table: BatchTable, made: list[Batch], since: int = 0) -> RowChanges:
     plans = table.plans[since : len(made)]
     ranges = [(each.sequence, one) for each in plans for one in each.draft.ranges]
     rows: Keyed = resolve(table.pipeline.shape.again or "")(table.pipeline, ranges)
-    site = replace(table.site, rows=rows)
+    site = replace(table.site, make=lambda: rows)
     landing = by_replace(site) if "_tombstone" in columns_of(table) else by_merge(site)
     raw = table.bench.raw([row for batch in made[since:] for row in batch])
     plan = table.plan([])

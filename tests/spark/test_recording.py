@@ -32,7 +32,7 @@ class Sending(InFolder):
         return replace(self.bench.plan(sequence, GOOD, Position()), base=self.version)
 
     def record(self, plan: CommitPlan) -> None:
-        record(self.site, self.bench.spark, plan)
+        record(self.site, plan)
 
     def newest(self) -> Entry | None:
         """The entry of the newest commit, if it has one."""
@@ -112,15 +112,15 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
 
 @pytest.mark.takes_long("not on one host")
 @pytest.mark.parametrize(
-    ("target", "tasks"),
-    [({"commit": "spark"}, 2), ({}, None)],
+    ("target", "one_host"),
+    [({"commit": "spark"}, True), ({}, False)],
     ids=["as configured", "not on one host"],
 )
 def test_where_the_driver_may_not_commit_spark_does(
-    bench: Bench, target: dict[str, str], tasks: int | None
+    bench: Bench, target: dict[str, str], one_host: bool
 ) -> None:
     made = sending(bench, **target)
-    made.site = replace(made.site, tasks=tasks)
+    made.site = replace(made.site, one_host=one_host)
     made.record(made.plan(1))
 
     assert made.ways() == ["spark"]

@@ -16,9 +16,8 @@ from rivermouth.config import Pipeline
 from rivermouth.config.registry import FORMATS
 from rivermouth.protocol.commits import Outcome
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.write.rows import Keyed
 from tests.kinds.kinds import PAIRS
-from tests.spark.batch_table import WAYS, BatchTable, keyed_table
+from tests.spark.batch_table import BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -44,20 +43,17 @@ def totals_pipeline(**target: Any) -> Pipeline:
 
 
 ADDED_UP = {name: text for name, text in METRICS.items() if name != "buyers"}
-"""Without the approximate count, which tasks do not make."""
+"""Without the approximate count, which Spark has to make."""
 
 
 @pytest.fixture(
-    params=[(way, metrics) for way in WAYS for metrics in (METRICS, ADDED_UP)],
-    ids=["merge", "merge, folded in tasks", "replaceUsing", "replaceUsing, folded in tasks"],
+    params=[("files", ADDED_UP), ("merge", METRICS), ("replaceUsing", METRICS)],
+    ids=["files", "merge", "replaceUsing"],
 )
 def table(request: pytest.FixtureRequest, bench: Bench) -> BatchTable:
     """A new table, one after the other for all ways."""
     way, metrics = request.param
-    made = keyed_table(bench, totals_pipeline(metrics=metrics), way)
-    assert isinstance(made.site.rows, Keyed)
-    assert (made.site.rows.partly is None) == (metrics is METRICS)
-    return made
+    return keyed_table(bench, totals_pipeline(metrics=metrics), way)
 
 
 def record(who: int, units: int | None, minute: int = 0, price: str | None = "1.25") -> bytes:
@@ -158,7 +154,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(table: BatchTable, seed:
     assert bad > 0, "no sum was too great: choose another seed"
 
 
-@pytest.mark.takes_long("merge", "replaceUsing, folded in tasks", "replaceUsing")
+@pytest.mark.takes_long("merge", "replaceUsing")
 def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: BatchTable) -> None:
     others = [record(1, 1), record(2, 7), b'{"who": 2, "units": 1}']
     plan = table.land(numbered([record(1, GREATEST), b"{oops", *others]))
@@ -167,7 +163,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: BatchTabl
     assert [(key[0], row[0]) for key, row in totals_of(table).items()] == [(2, 1)]
 
 
-@pytest.mark.takes_long("merge", "merge, folded in tasks", "replaceUsing, folded in tasks")
+@pytest.mark.takes_long("merge", "replaceUsing")
 def test_a_sum_that_fits_no_longer_is_found_by_the_commit_and_its_batch_is_split(
     table: BatchTable,
 ) -> None:

@@ -41,6 +41,7 @@ tests/faults/test_environment_faults.py::test_files_that_cannot_grow_leave_no_to
 tests/faults/test_erasure.py::test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone
 tests/faults/test_erasure.py::test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is
 tests/faults/test_job_faults.py::test_a_job_ends_as_a_whole_when_one_pipeline_has_given_up
+tests/kafka/test_kills.py::test_drivers_killed_while_files_are_joined_leave_every_record_once
 tests/faults/test_kafka_faults.py::test_a_broker_started_again_begins_leader_epochs_that_change_nothing
 tests/faults/test_kafka_faults.py::test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for
 tests/faults/test_kafka_faults.py::test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline
@@ -139,14 +140,18 @@ def test_both_begin_with_every_room_of_the_product(runs: Runs, name: str) -> Non
 
 SENT = {"P14", "P15"}
 """The points that only a pipeline passes that sends."""
+COMPACTION = {"P20", "P21"}
+"""Those that only a run of many batches passes."""
 SINK_KILL = "test_sink_kills.py::test_a_driver_killed_at_the_point_leaves_what_is_promised"
 KILL = "test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_once"
 
 
 def test_a_driver_is_killed_at_every_point_in_one_of_the_modes(runs: Runs) -> None:
     cases = {each.partition("-")[::2] for each in runs.cases(f"tests/kafka/{KILL}")}
-    assert {mode for mode, _ in cases} == {"append", "spark", "upsert", "aggregate", "sums"}
-    assert sorted(point for _, point in cases) == sorted({*POINTS} - {"P13", *SENT})
+    modes = {"append", "spark", "upsert", "merge", "aggregate", "sums"}
+    assert {mode for mode, _ in cases} == modes
+    elsewhere = {"P13", *SENT, *COMPACTION}
+    assert sorted(point for _, point in cases) == sorted({*POINTS} - elsewhere)
 
 
 def test_a_driver_that_sends_is_killed_before_and_after_it_sends(runs: Runs) -> None:

@@ -28,6 +28,7 @@ from tests.builders import (
 )
 from tests.builders import recorded_entries as entries
 from tests.memory import MemoryOffsets
+from tests.reading import rows_at
 from tests.threads import at_once
 from tests.warehouse.conftest import CATALOG, FOLDER, MEMORY, MEMORY_CATALOG, Schema
 
@@ -78,8 +79,7 @@ class OnDisk:
         self._path = path
 
     def rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = DeltaTable(str(self._path)).to_pyarrow_table().to_pylist()
-        return rows
+        return rows_at(self._path)
 
     def commits(self) -> int:
         return DeltaTable(str(self._path)).version()

@@ -50,7 +50,7 @@ class Site:
     def record(self, pipeline: Pipeline, entry: Entry) -> CommitPlan:
         """Commit an entry without rows."""
         plan = plan_of(entry, base=0)
-        self.warehouse.writes(pipeline).record(self.session, plan)
+        self.warehouse.writes(pipeline).record(plan)
         return plan
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rivermouth.errors import SetupError
-from rivermouth.local.cache import cache_folder, writing
+from rivermouth.local.scratch import cache_folder, writing
 
 HERE = Path(__file__).resolve().parent
 LOCKS = (HERE / "go.mod", HERE / "go.sum")

@@ -10,16 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import (
-    accepting,
-    asking,
-    bundling,
-    machine,
-    maintaining,
-    replaying,
-    running,
-    settings,
-)
+from rivermouth.cli import accepting, asking, machine, maintaining, replaying, running, settings
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -67,7 +58,7 @@ app.command("maintain")(maintaining.maintain)
 app.add_typer(asking.offsets, name="offsets")
 app.command("validate")(settings.validate)
 app.add_typer(settings.config, name="config")
-app.add_typer(bundling.bundle, name="bundle")
+app.add_typer(machine.bundle, name="bundle")
 app.command("doctor")(machine.doctor)
 app.command("broker")(machine.broker)
 app.command("demo")(machine.demo)

@@ -1,4 +1,4 @@
-"""``doctor``, ``broker`` and ``demo``: the commands about this machine."""
+"""``doctor``, ``broker``, ``demo`` and ``bundle``: the commands about this machine."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rivermouth.run.starting import Stop
 
 if TYPE_CHECKING:
     from rivermouth.operate.doctor import Check
+
 
 _MARK = {True: "OK  ", False: "FAIL"}
 
@@ -152,3 +153,32 @@ def _until_stopped() -> None:
     stop = Stop("stopping the broker")
     stop.listen()
     stop.event.wait()
+
+
+Project = Annotated[
+    Path, typer.Argument(metavar="DIR", help="New or empty; its name is the project's name.")
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="Your configuration; default: an example.")
+]
+
+bundle = typer.Typer(
+    help="About Databricks asset bundles.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@bundle.callback()
+def about() -> None:
+    """About Databricks asset bundles."""
+
+
+@bundle.command("init")
+def init(folder: Project, config: ConfigOption = None) -> None:
+    """Write a project around a configuration: bundle, jobs, a test, a CI workflow."""
+    from rivermouth.databricks.project import scaffold
+    from rivermouth.local.commands import quoted
+
+    files = scaffold(folder, config)
+    for each in files:
+        typer.echo(f"  {folder / each}")
+    typer.echo(f"OK: {len(files)} files. Next: cd {quoted(folder)} && make test")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_local
+
+if TYPE_CHECKING:
+    pass
 
 RetainHours = Annotated[
     int,
@@ -31,9 +34,9 @@ def maintain(
     """
     config = load_local(file)
     names = config.selected(select)
-    from rivermouth.run.starting import require_spark, start_spark
+    from rivermouth.run.starting import local_spark, require_spark
 
-    require_spark()
+    require_spark()  # the package: tables by files need no session of it
     from rivermouth.local.scratch import scratch_root
     from rivermouth.operate.maintain import Maintenance, check_retention
     from rivermouth.run.outcome import maintained
@@ -41,12 +44,9 @@ def maintain(
     from rivermouth.run.text import as_json, console
 
     check_retention(retain_hours)
-    session = start_spark(config, console(stderr=True), known_secrets())
-    from rivermouth.local.session import ending
-
-    with ending(session):
+    with local_spark(config, console(stderr=True), known_secrets(), ()) as spark:
         maintenance = Maintenance(
-            config, session, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
+            config, spark, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
         )
         reports = maintenance.pipelines(names)
     if json:

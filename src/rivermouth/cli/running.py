@@ -86,7 +86,6 @@ def _run(
     with local_run(
         config, shown, known_secrets(), names, continuous=continuous, audit=audit
     ) as pipelines:
-        stop.listen()
         if stop.event.is_set():
             return Report((), stopped=True)
         with listener(shown, _behind(config) if continuous else None) as events:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
+from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.registry import FORMATS, SHAPES, Format, KeyForm, Shape
 from rivermouth.config.retry import Retry
@@ -94,6 +95,9 @@ class Target(Model):
     )
     columns: MadeColumns = None
     explode: Explode = False
+    partition_by: PartitionBy = ()
+    cluster_by: ClusterBy = ()
+    file_size: FileSize = None
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )

@@ -35,7 +35,7 @@ class Kind(Enum):
     BAD_COLUMN = ("RM113", "a column or field name that is reserved, repeated or not allowed")
     NO_COLUMN = ("RM114", "a column is named that the schema does not have")
     KEYS_AND_MODE = ("RM115", "keys, order_by, metrics or metadata do not fit the mode")
-    COLUMN_TYPE = ("RM116", "a key, order_by or metrics column has an unsuitable type")
+    COLUMN_TYPE = ("RM116", "a column that target names has an unsuitable type")
     MESSAGE_KEY = ("RM117", "source.key does not fit the mode or the key columns")
     OTHER_TOPIC = ("RM118", "start names a topic that is not read")
     RESERVED_TABLE = ("RM119", "the target is a table that rivermouth keeps for itself")

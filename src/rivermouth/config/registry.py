@@ -54,6 +54,8 @@ class KeyForm:
     made from the column ``key``; null where the key does not give them. Or what it gives is a
     ``formats.arrow.InArrow``. ``reader`` is the checker's own reading, see
     ``verification.formats``. ``single``: it holds one column; ``integral``: of integers.
+    ``in_task`` is ``(Sequence[Column], settings) -> formats.arrow.InArrow | None``: the same
+    without Spark; None: Spark decodes, then or always.
     ``version`` is as in ``Format``, and so are the settings: those that the format takes.
     """
 
@@ -63,6 +65,7 @@ class KeyForm:
     single: bool = False
     integral: bool = False
     version: int = 1
+    in_task: Reference | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ FORMATS = Formats(
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
+                in_task="rivermouth.formats.json:key",
                 reader=_JSON,
             ),
             in_task="rivermouth.formats.json:in_task",
@@ -165,12 +169,14 @@ FORMATS = Formats(
         "string": KeyForm(
             name="string",
             decoder="rivermouth.formats.keys:string",
+            in_task="rivermouth.formats.keys:string_in_task",
             reader="rivermouth.verification.formats.keys:string",
             single=True,
         ),
         "long": KeyForm(
             name="long",
             decoder="rivermouth.formats.keys:long",
+            in_task="rivermouth.formats.keys:long_in_task",
             reader="rivermouth.verification.formats.keys:long",
             single=True,
             integral=True,
@@ -234,6 +240,12 @@ LANDINGS = Landings(
             keyed=False,
             needs=frozenset(),
             make="rivermouth.write.landings.dataframe_writer:DataFrameWriter",
+        ),
+        Landing(
+            name=FILES,
+            keyed=True,
+            needs=frozenset({Capability.ONE_HOST}),
+            make="rivermouth.write.landings.files:by_key",
         ),
         Landing(
             name="merge",
@@ -312,7 +324,7 @@ SHAPES = Shapes(
         "append": Shape(
             name="append",
             summary="add a row for each record",
-            changes="rivermouth.write.shapes.by_record:append",
+            changes="rivermouth.write.rows:append",
             proof="rivermouth.verification.proofs.append:verify_append",
             since=True,
             elsewhere=True,
@@ -354,7 +366,7 @@ SHAPES = Shapes(
         "send": Shape(
             name="send",
             summary="send each record to `kafka` or to `foreach_partition`; it need not be written",
-            changes="rivermouth.write.shapes.by_record:send",
+            changes="rivermouth.write.rows:send",
             proof="rivermouth.verification.proofs.sent:verify_sent",
             transforms=True,
             sends=True,

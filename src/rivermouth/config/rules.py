@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rivermouth.config.columns import Column
+from rivermouth.config.layout import fits_together, lays_out, no_text_decides
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, KeyPath, Kind, closest, listed
 from rivermouth.config.registry import FORMATS, SHAPES, Shape
@@ -222,9 +223,32 @@ def _table_is_free(table: TableName, *sinks: object) -> Iterator[Fault]:
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another name")
 
 
+_OF_TABLE = ("schema", "target.schema", "target.mode", "target.keys", "target.metrics")
 RULES = (
     Rule(("target.mode", "target.keys"), _needs_keys),
     Rule(("target.mode", "target.properties"), _replaces_rows),
+    Rule(
+        (
+            "target.mode",
+            "target.partition_by",
+            "target.cluster_by",
+            "target.file_size",
+            "target.properties",
+        ),
+        fits_together,
+    ),
+    Rule((*_OF_TABLE, "target.partition_by"), lays_out("partition_by")),
+    Rule(
+        (
+            "schema",
+            "target.keys",
+            "target.order_by",
+            "target.metrics",
+            "target.partition_by",
+        ),
+        no_text_decides,
+    ),
+    Rule((*_OF_TABLE, "target.cluster_by"), lays_out("cluster_by")),
     Rule(("target.mode", "target.keys"), _no_names("keys", lambda shape: shape.keyed)),
     Rule(("target.mode", "target.order_by"), _no_names("order_by", lambda shape: shape.ordered)),
     Rule(("schema", "target.keys"), are_columns("keys")),

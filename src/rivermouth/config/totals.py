@@ -117,6 +117,21 @@ def total_type(measure: Measure, columns: Mapping[str, Column]) -> str:
     return f"DECIMAL({min(int(decimal[1]) + 10, _DIGITS)},{decimal[2]})" if decimal else "BIGINT"
 
 
+_FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "DECIMAL")
+
+
+def why_spark(measures: Sequence[Measure], schema: Sequence[Column]) -> str:
+    """Why Spark has to make totals, in a clause; empty: it has not."""
+    columns = {each.name: each for each in schema}
+    for each in measures:
+        if each.function == "approx_distinct":
+            return f"Spark makes the sketch of {each.name}"
+        kind = columns[each.column].kind if each.column else ""
+        if each.function in ("min", "max") and kind not in _FIXED:
+            return f"Spark compares {kind} for {each.name}"
+    return ""
+
+
 def measure_faults(measure: Measure, columns: Mapping[str, Column]) -> Iterator[Fault]:
     """What is wrong with one measure of these columns."""
     if measure.column is None:

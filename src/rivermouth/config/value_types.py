@@ -263,7 +263,7 @@ CommitChoice = Annotated[
     BeforeValidator(lambda value: read_choice(Commit, value)),
     Written(one_of(lambda: [each.value for each in Commit])),
     Field(
-        description="How rows that are added get into the table, and bad records into quarantine."
+        description="How rows get into the table, and bad records into quarantine."
         " `auto`: tasks write data files and the driver commits them, where the table is in a"
         " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark."
         " `spark`: always through Spark. It also says how entries that bring no rows are committed,"

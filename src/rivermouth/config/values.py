@@ -55,6 +55,7 @@ KAFKA_NOT_YOURS: Mapping[str, str] = {
 PROPERTIES_NOT_YOURS: Mapping[str, str] = {
     "delta.settransactionretentionduration": "it would let Delta forget what was committed",
     "delta.columnmapping.mode": "rows are counted by the names of the columns in their files",
+    "clusteringcolumns": "Delta keeps it itself; see target.cluster_by",
 }
 
 

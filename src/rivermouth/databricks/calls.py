@@ -60,8 +60,8 @@ def ingest(
     ``config`` is the path of a file, or a configuration that is loaded; for a path, ``environ`` and
     ``folder`` are those of ``load``. ``spark`` is a session of yours with Delta and Kafka's source.
     It is not ended. None: the session of this process or of the platform; where there is none, a
-    local one is started, and ended with the call. ``select``: names, as a text with commas or one
-    by one; None: all pipelines.
+    local one is started if there are records to read, and ended with the call. ``select``: names,
+    as a text with commas or one by one; None: all pipelines.
 
     The call ends where the topics ended when it began; if ``continuous``, when ``stop`` is set.
     When ``stop`` is set, or the call is interrupted, each pipeline ends after its current batch.
@@ -79,7 +79,7 @@ def ingest(
     from rivermouth.run.run import Run
 
     with session_for(known, spark, reads, names) as session:
-        platform = platform_with(session)
+        platform = platform_with(session.started)
         if continuous:
             check_endless(platform)
         run = Run(

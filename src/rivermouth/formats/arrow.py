@@ -1,10 +1,10 @@
-"""What Spark's Python workers do with Kafka's rows in Arrow: join, decode, divert bad records."""
+"""What Spark's Python workers do with Kafka's rows in Arrow: join, and decode."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -83,46 +83,8 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 NO_KEY = "RM605"
 """The code of a record without a value in a column of the key."""
-
-
-class OpenSideOutput(Protocol):
-    """The side output of one task."""
-
-    def good(
-        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
-    ) -> pa.BooleanArray | None:
-        """Which of Kafka's rows are good; None: all. The others are diverted.
-
-        ``code`` says why a record is bad, null for a good one; ``reason`` what that does not tell.
-        """
-
-
-class SideOutput(Protocol):
-    """Sets bad records apart, and counts all. It can be pickled."""
-
-    def opened(self) -> AbstractContextManager[OpenSideOutput]:
-        """For one task: what it told counts once the block has ended without an error."""
-
-
-@dataclass(frozen=True)
-class Refusing:
-    """The side output of a task that takes no bad record: it fails by ``REFUSAL``."""
-
-    @contextmanager
-    def opened(self) -> Iterator[OpenSideOutput]:
-        """See ``SideOutput.opened``."""
-        yield self
-
-    def good(
-        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
-    ) -> pa.BooleanArray | None:
-        """See ``OpenSideOutput.good``."""
-        if code.null_count < len(code):
-            raise RuntimeError(REFUSAL)
-        return None
-
-
-REFUSING = Refusing()
+NO_MESSAGE_KEY = "RM604"
+"""The code of a tombstone whose message key names no row."""
 
 
 def with_code(codes: pa.StringArray, reasons: pa.StringArray, code: str) -> pa.StringArray:
@@ -180,10 +142,10 @@ class Stage:
     carry them back to the JVM costs as much as to decode them. ``with_key``: ``key`` stays all the
     same.
 
-    ``side_output``: bad records go there, and ``why`` is left out; so is ``absent``, if a null
-    value is bad, too: if there are no ``tombstones``. Bad are records without a value but
-    tombstones, those whose value is bad, which get the ``code``, and those whose row has no value
-    in one of the ``keys``. What a message key names is not checked.
+    ``refuses``: the task fails by ``REFUSAL`` at a bad record, and ``why`` is left out; so is
+    ``absent``, if a null value is bad, too: if there are no ``tombstones``. Bad are records without
+    a value but tombstones, those whose value is bad, and those whose row has no value in one of the
+    ``keys``. What a message key names is not checked.
     """
 
     value: InArrow
@@ -193,51 +155,42 @@ class Stage:
     whole: bool
     with_key: bool = False
     tombstones: bool = False
-    side_output: SideOutput | None = None
-    code: str = ""
+    refuses: bool = False
     keys: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with ExitStack() as stack:
-            into = self.side_output
-            side_output = stack.enter_context(into.opened()) if into is not None else None
-            for batch in batches:
-                yield self._decoded(batch, side_output)
+        yield from map(self._decoded, batches)
         spare_what_is_loaded()
 
-    def _decoded(self, batch: pa.RecordBatch, side_output: OpenSideOutput | None) -> pa.RecordBatch:
+    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
         rows = found.rows
-        if side_output is not None:
-            good = side_output.good(batch, self._codes(found, nothing), found.reasons)
-            if good is not None:
-                batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
-                values = batch.column("value")
+        if self.refuses and self._has_bad(found, nothing):
+            raise RuntimeError(REFUSAL)
         columns = {name: batch.column(name) for name in self.given}
         if not self.whole:
             without, left = rows.is_null(), {"value"} if self.with_key else {"key", "value"}
             columns |= {name: _only(columns[name], without) for name in left & columns.keys()}
         parsed = _of_columns(rows, self.columns)
         columns |= {"parsed": parsed}
-        if side_output is None:
+        if not self.refuses:
             columns["why"] = found.reasons
-        if side_output is None or self.tombstones:
+        if not self.refuses or self.tombstones:
             columns["absent"] = nothing
         if self.key is not None:
             keys = _only(batch.column("key"), values.is_null())
             columns["message_key"] = self.key.decode(keys).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
-    def _codes(self, found: Decoded, nothing: pa.StringArray) -> pa.StringArray:
-        """Why records are bad, null for good ones."""
-        if self.tombstones and nothing.null_count < len(nothing):
-            none = pa.scalar(None, pa.string())
-            nothing = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
-        code, there = with_code(nothing, found.reasons, self.code), found.rows.is_valid()
-        for each in self.keys:
-            code = without_key(code, found.rows.field(each), there)
-        return code
+    def _has_bad(self, found: Decoded, nothing: pa.StringArray) -> bool:
+        allowed = pc.sum(pc.equal(nothing, "RM601")).as_py() if self.tombstones else 0
+        if len(nothing) - nothing.null_count > (allowed or 0):
+            return True
+        if found.reasons.null_count < len(found.reasons):
+            return True
+        there = found.rows.is_valid()
+        return any(pc.any(pc.and_(there, found.rows.field(e).is_null())).as_py() for e in self.keys)
 
 
 def _of_columns(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:

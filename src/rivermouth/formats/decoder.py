@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -14,8 +13,8 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import KeyPart, Pipeline
 from rivermouth.config.registry import resolve
-from rivermouth.formats.arrow import InArrow, SideOutput
-from rivermouth.formats.tasks import Asked, Before, keys_of, stage_of
+from rivermouth.formats.arrow import InArrow
+from rivermouth.formats.tasks import Asked, Before, keys_of, settings_of, stage_of
 
 
 @dataclass(frozen=True)
@@ -50,16 +49,13 @@ def decoder(
     """
     # Only the columns of an append ask nothing that makes a record bad after it was decoded.
     asks = pipeline.shape.keyed or pipeline.shape.sends
-    decode = _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
-    return lambda raw: decode(raw, None)
+    return _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
 
 
 def decoder_to_fold(
     pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
 ) -> Before:
     """The same for a fold: with less to carry from task to JVM. It refuses bad records.
-
-    A side output takes out before what it knows to be bad, if the format decodes in a task.
 
     ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
     for the order of records (``ordered``): else it names the topic and the partition. What tells of
@@ -95,9 +91,9 @@ def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
         *headers,
     ]
 
-    def decode(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
+    def decode(raw: DataFrame) -> DataFrame:
         parts = raw if tasks is None else raw.coalesce(tasks)
-        return before(parts, side_output).select(parsed).select(decoded)
+        return before(parts).select(parsed).select(decoded)
 
     return decode
 
@@ -109,12 +105,6 @@ def _found(pipeline: Pipeline, value: ValueDecoder, asked: Asked) -> list[SparkC
         why = F.col("why") if asked.faults else why
         nothing = F.col("absent") if asked.absent(pipeline) else F.lit(None).cast("string")
     return [why.alias("why"), nothing.alias("nothing")]
-
-
-def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
-    """The settings of ``source`` that decoders take, as the ledger names them."""
-    named = pipeline.decoder
-    return {each: named[each] for each in named.keys() - {"version", "key_version"}}
 
 
 def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Column, Pipeline
 from rivermouth.config.source import PLACE
-from rivermouth.formats.decoder import ValueDecoder, settings_of
+from rivermouth.formats.decoder import ValueDecoder
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.types import JsonSettings
-from rivermouth.formats.tasks import InTask
+from rivermouth.formats.tasks import InTask, settings_of
 
 
 def value(columns: Sequence[Column], settings: Mapping[str, Any]) -> ValueDecoder:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -15,25 +15,49 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.errors.kafka import no_topics
+from rivermouth.errors.kafka import Answer, native_answer, no_topics, source_error
 from rivermouth.kafka.consumers import first_timestamps, truncated_logs
-from rivermouth.kafka.errors import refuses_login, translated
 from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas, Retention
 from rivermouth.protocol.offsets import Anchor, LogEnd, PartitionOffset, TopicPartition, Watermarks
+
+_NO_LOGIN = {Answer.UNKNOWN_LOGIN, Answer.OLD_TOKEN, Answer.NO_TOKEN, Answer.TLS}
+
+
+def translated(
+    error: KafkaError, reported: Sequence[KafkaError], where: str, topic: str = ""
+) -> SourceError:
+    """The error of a request that failed. ``reported`` is what ``error_cb`` got meanwhile.
+
+    A request that got no answer in time does not know the cause. What was reported tells it.
+    """
+    answer = _answer(error)
+    if answer is not Answer.AWAY:
+        return source_error(answer, str(error.str()), where, topic)
+    errors = [each for each in reported if each.code() != KafkaError._ALL_BROKERS_DOWN]
+    refused = [each for each in errors if refuses_login(each)]
+    if refused:
+        newest = refused[-1]
+        return source_error(_answer(newest), str(newest.str()), where)
+    found = str(errors[0].str()) if errors else str(error.name())
+    return source_error(Answer.AWAY, found, where)
+
+
+def refuses_login(error: KafkaError) -> bool:
+    """Whether an error tells why no login came about."""
+    return _answer(error) in _NO_LOGIN
+
+
+def _answer(error: KafkaError) -> Answer:
+    return native_answer(str(error.name()), error.str(), retriable=error.retriable())
+
 
 T = TypeVar("T")
 _ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types

@@ -18,8 +18,7 @@ from confluent_kafka import TopicPartition as NativeTopicPartition
 from rivermouth.config import Config
 from rivermouth.config.secret import Secrets
 from rivermouth.errors import KafkaRefused, Passing, RivermouthError
-from rivermouth.kafka.client import QUIET
-from rivermouth.kafka.errors import translated
+from rivermouth.kafka.client import QUIET, translated
 from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.offsets import TopicPartition

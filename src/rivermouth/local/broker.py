@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient
 
 from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
-from rivermouth.local.cache import writing
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_options, find_java, java_environ
+from rivermouth.local.scratch import writing
 
 HOST = "127.0.0.1"
 # Below the range from which systems take the local ports of outgoing connections, so that a

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from rivermouth.errors import RivermouthError, SetupError
 from rivermouth.local.broker import Broker
-from rivermouth.local.cache import writing
 from rivermouth.local.commands import typed
 from rivermouth.local.demo_records import ORDERS, fill
 from rivermouth.local.jars import Downloading, jars
+from rivermouth.local.scratch import writing
 
 _MARKER = ".rivermouth-demo"
 

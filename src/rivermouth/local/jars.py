@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TextIO
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
-from rivermouth.local.cache import cache_folder, writing
 from rivermouth.local.ivy import Coordinate, retrieve
 from rivermouth.local.java import find_java
+from rivermouth.local.scratch import cache_folder, writing
 
 LOCK = Path(__file__).with_name("jars.lock")
 _OVER = "\x1b[A\r\x1b[K"

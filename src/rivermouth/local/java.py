@@ -31,7 +31,7 @@ from rivermouth.errors import (
     of_the_disk,
     one_line,
 )
-from rivermouth.local.cache import cache_folder, writing
+from rivermouth.local.scratch import cache_folder, writing
 
 SUPPORTED = (17, 21)
 _WANTED = "Java 17 or 21"

@@ -1,14 +1,15 @@
-"""Scratch folders: on the driver's disk, or in a volume of Unity Catalog.
+"""Folders of ours: for downloads of the user, and scratch on the driver's disk or in a volume.
 
-They hold checkpoints, what a batch keeps in files, and Spark's own files. On the driver's disk a
-lock marks a folder as used while its process lives, and the next process removes the folders of
-dead ones. The environment variable ``RIVERMOUTH_SCRATCH`` moves these folders,
-``RIVERMOUTH_VOLUMES`` those in a volume.
+Scratch holds checkpoints, what a batch keeps in files, indexes of keys, and Spark's own files. On
+the driver's disk a lock marks a folder as used while its process lives, and the next process
+removes the folders of dead ones. The environment variable ``RIVERMOUTH_SCRATCH`` moves these
+folders, ``RIVERMOUTH_VOLUMES`` those in a volume.
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import re
@@ -16,13 +17,13 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from rivermouth.config import Catalog, found_in
-from rivermouth.local.cache import named_folder
+from rivermouth.errors import DiskFull, SetupError
 
 _LOCK_SUFFIX = ".lock"
 _WEEK_S = 7 * 86400
@@ -170,3 +171,39 @@ def importing_from(root: Path, folder: str) -> str:
             _IMPORT_FROM_FOLDER.format(folder=folder), encoding="utf-8"
         )
     return str(place)
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """``RIVERMOUTH_CACHE``, else ``rivermouth`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    The folder may not exist yet. It is safe to delete it: the next run downloads again.
+    """
+    if named := environ.get("RIVERMOUTH_CACHE"):
+        return named_folder(named)
+    return named_folder(environ.get("XDG_CACHE_HOME") or "~/.cache") / "rivermouth"
+
+
+def named_folder(text: str) -> Path:
+    """The folder that a variable of the environment names: absolute, since we pass it on as a URI
+    and to other processes.
+    """
+    return Path(text).expanduser().absolute()
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Translate the errors of the operating system for writes below ``place``.
+
+    Raises DiskFull if the disk or the quota is full, SetupError for any other reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull("no room is left on the disk", where=str(place)) from error
+        raise SetupError(
+            "the folder cannot be written",
+            where=str(place),
+            found=error.strerror or str(error),
+            remedy="Name a folder of your own with RIVERMOUTH_CACHE",
+        ) from error

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rivermouth.local.jars import jars
@@ -124,8 +126,11 @@ def start_session(
     os.environ.update(java_environ(os.environ), JAVA_HOME=str(java.home))
     os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH
     os.environ.pop("SPARK_HOME", None)
-    builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
-    builder = builder.config("spark.driver.extraClassPath", ":".join(map(str, classpath)))
+    where = {
+        "spark.master": f"local[{slots}]",
+        "spark.app.name": "rivermouth",
+        "spark.driver.extraClassPath": ":".join(map(str, classpath)),
+    }
     scratch.mkdir(parents=True, exist_ok=True)
     own = scratch_of_process(scratch / "sessions", "spark")
     sockets = scratch_of_process(temporary_root(), "py")
@@ -134,11 +139,10 @@ def start_session(
     temporary = shlex.quote(f"-Djava.io.tmpdir={own}")
     archive = " ".join(archive_options(java, classpath))
     options = f"-Duser.timezone=UTC {temporary} {java_options} {archive}"
-    builder = builder.config("spark.driver.extraJavaOptions", options)
-    for name, value in {**DELTA, **(ours if tuned else {}), **(settings or {})}.items():
-        builder = builder.config(name, value)
-    with _output_to(scratch / "spark.log"):
-        session = builder.getOrCreate()
+    where["spark.driver.extraJavaOptions"] = options
+    every = {**where, **DELTA, **(ours if tuned else {}), **(settings or {})}
+    _start_jvm(every, scratch / "spark.log")
+    session = SparkSession.builder.config(map={**every}).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     # Once a task has run Python, the JVM holds a connection to a server in this process, which
     # would print a trace when the JVM dies. The pipelines' own errors say that.
@@ -157,21 +161,14 @@ def ending(session: SparkSession) -> Iterator[None]:
             session.stop()
 
 
-@contextmanager
-def _output_to(file: Path) -> Iterator[None]:
-    """Processes that start in the block have ``file`` as standard output and error, for good.
+def _start_jvm(settings: Mapping[str, str], output: Path) -> None:
+    """Start the JVM of this process, if there is none. ``output`` is its standard output and error.
 
     Otherwise Delta would print the result of a VACUUM into our output.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    copies = {number: os.dup(number) for number in (1, 2)}
-    try:
-        with file.open("ab") as log:
-            for number in copies:
-                os.dup2(log.fileno(), number)
-        yield
-    finally:
-        for number, copy in copies.items():
-            os.dup2(copy, number)
-            os.close(copy)
+    with output.open("ab") as log:
+        conf = SparkConf(loadDefaults=False).setAll([*settings.items()])
+        if SparkContext._gateway is None:
+            launch: Any = launch_gateway  # has no types
+            started = launch(conf, {"stdout": log, "stderr": log})
+            SparkContext._ensure_initialized(gateway=started)

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
-from rivermouth.local.cache import cache_folder
 from rivermouth.local.commands import typed
 from rivermouth.local.jars import Progress, jars
 from rivermouth.local.java import find_java
 from rivermouth.local.requirements import Requirement, declared, python
-from rivermouth.local.scratch import scratch_root
+from rivermouth.local.scratch import cache_folder, scratch_root
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets

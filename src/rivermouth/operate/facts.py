@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rivermouth.config import Config, Pipeline, Secrets, TableName, Topics
 from rivermouth.config.platforms import LOCAL
@@ -27,8 +26,18 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_is_over
-from rivermouth.protocol.ways import ELSEWHERE, UNPINNED, Definition, Way, way_into, way_of
-from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.protocol.ways import (
+    ELSEWHERE,
+    UNPINNED,
+    Definition,
+    Way,
+    replaced,
+    way_into,
+    way_of,
+)
+from rivermouth.spark.tables import pins_threads
+from rivermouth.warehouse.delta.log import ENGINE, DeltaLog
+from rivermouth.warehouse.delta.store import Store
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
 from rivermouth.warehouse.ports import LedgerStore
@@ -204,9 +213,6 @@ def idle_starts(config: Config) -> list[str]:
     return found
 
 
-_PINS = "PYSPARK_PIN_THREAD"
-
-
 def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     """That, on one machine; None where the mode leaves no choice.
 
@@ -216,18 +222,112 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     if LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends).name not in (FILES, SEND):
         return None
     table = pipeline.target.table
-    others = [each.name for each in config.writers(table) if each.name != pipeline.name]
     if not isinstance(config.warehouse, Path):
-        return way_of(pipeline, others, ELSEWHERE)
-    unpinned = os.environ.get(_PINS, "true").lower() != "true"  # as PySpark reads it
-    known, folder = way_of(pipeline, others, UNPINNED if unpinned else ""), config.warehouse
+        return way_of(pipeline, ELSEWHERE)
+    known, folder = way_of(pipeline, "" if pins_threads() else UNPINNED), config.warehouse
     if known.reason:
         return known
     bad = None if shape.sends else _definition(folder, table.quarantine)
-    return way_into(known, _definition(folder, table), bad)
+    return way_into(known, _definition(folder, table), bad, replaced(pipeline))
 
 
 def _definition(folder: Path, table: TableName) -> Definition | None:
     with suppress(LogUnreadable, LedgerBroken):
         return DeltaLog.of_folder(table.path(folder)).definition()
     return None
+
+
+_COMMITS = 200
+"""So many of the newest commits are looked at."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The newest job of a run: when it was committed, in ms since 1970, how many files it took, and
+    how many came of them. ``share`` is the part of the time that jobs took lately.
+    """
+
+    at_ms: int
+    removed: int
+    added: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of the newest version, their bytes, and how many of them have deleted rows.
+
+    ``deleted`` is the part of all rows that is deleted. ``compacted``: None: not lately.
+    """
+
+    files: int
+    size: int
+    vectors: int
+    deleted: float
+    compacted: Compacted | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to tell people."""
+        return not self.vectors and self.compacted is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        return asdict(self)
+
+    def line(self, ago: str) -> str:
+        """For people. ``ago``: how long ago compaction was."""
+        found = f"{self.files:,} files, {self.size / 1e6:,.1f} MB"
+        if self.vectors:
+            found += f"; {self.vectors:,} with deleted rows, {self.deleted:.0%} of all rows"
+        if (last := self.compacted) is not None:
+            found += f"; compacted {ago}, {last.removed:,} files into {last.added:,}"
+            found += f"; compaction took {last.share:.0%} of the time"
+        return found
+
+
+def layout_of(store: Store) -> Layout | None:
+    """That of the table in a store; None where it cannot be read, or is not there."""
+    log = DeltaLog(store, files=True)
+    with suppress(LogUnreadable, LedgerBroken):
+        if log.definition() is None:
+            return None
+        files = [*(log.state.files or {}).values()]
+        vectors = [each.vector.rows for each in files if each.vector is not None]
+        rows = sum(each.rows or 0 for each in files)
+        return Layout(
+            files=len(files),
+            size=sum(each.size for each in files),
+            vectors=len(vectors),
+            deleted=round(sum(vectors) / max(rows, 1), 4),
+            compacted=_compacted([*_newest(log)]),
+        )
+    return None
+
+
+def _newest(log: DeltaLog) -> Iterator[Mapping[str, Any]]:
+    """What the newest commits say of themselves, the newest one first."""
+    newest = log.state.version
+    for version in range(newest, max(newest - _COMMITS, -1), -1):
+        actions = log.read(version)
+        if actions is None:  # clean-up has taken it, and all before
+            return
+        yield next((dict(each["commitInfo"]) for each in actions if "commitInfo" in each), {})
+
+
+def _compacted(commits: list[Mapping[str, Any]]) -> Compacted | None:
+    jobs = [e for e in commits if (e.get("operation"), e.get("engineInfo")) == ("OPTIMIZE", ENGINE)]
+    if not jobs:
+        return None
+    times = [int(each["timestamp"]) for each in commits if "timestamp" in each]
+    took = sum(_metric(each, "executionTimeMs") for each in jobs)
+    return Compacted(
+        at_ms=int(jobs[0]["timestamp"]),
+        removed=_metric(jobs[0], "numRemovedFiles"),
+        added=_metric(jobs[0], "numAddedFiles"),
+        share=round(min(1.0, took / max(1, max(times) - min(times))), 4),
+    )
+
+
+def _metric(commit: Mapping[str, Any], name: str) -> int:
+    return int((commit.get("operationMetrics") or {}).get(name, 0))

@@ -12,12 +12,13 @@ whose log may not bear more commits is left alone, see ``maintainable``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Config, Pipeline
 from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
 from rivermouth.local.scratch import remove_dead, remove_old
+from rivermouth.operate.by_files import ByFiles, committed, understood
 from rivermouth.operate.facts import look
 from rivermouth.operate.optimize import (
     RETENTION,
@@ -39,6 +41,7 @@ from rivermouth.operate.optimize import (
 from rivermouth.protocol.assess import assess
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.spark.errors import translate
+from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerStore
@@ -144,18 +147,18 @@ def check_retention(retain_hours: int) -> None:
 
 
 class Maintenance:
-    """Maintains pipelines of one configuration in one Spark session.
+    """Maintains pipelines of one configuration.
 
-    A table that pipelines share, as they all do the offsets table, is maintained with the
-    first of them. ``retain_hours``: a table that keeps old files for less is refused.
-    ``dry_run`` looks and does nothing. ``clock`` is in seconds since 1970. Raises ConfigError
-    for a retention below the floor.
+    ``spark`` is asked for tables that only Spark can maintain. A table that pipelines share, as
+    they all do the offsets table, is maintained with the first of them. ``retain_hours``: a table
+    that keeps old files for less is refused. ``dry_run`` looks and does nothing. ``clock`` is in
+    seconds since 1970. Raises ConfigError for a retention below the floor.
     """
 
     def __init__(
         self,
         config: Config,
-        session: SparkSession,
+        spark: SparkSession | Spark,
         scratch: Path,
         *,
         retain_hours: int = WEEK_HOURS,
@@ -164,13 +167,13 @@ class Maintenance:
     ) -> None:
         check_retention(retain_hours)
         self._config = config
-        self._session = session
+        self._spark = Spark.of(spark)
         self._scratch = scratch
         self._retain_hours = retain_hours
         self._dry_run = dry_run
         self._now = clock()
         self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
-        self._warehouse = warehouse_of(config, session)
+        self._warehouse = warehouse_of(config, self._spark)
         self._offsets = self._warehouse.offsets()
         self._maintained: set[Address] = set()
 
@@ -193,6 +196,8 @@ class Maintenance:
         try:
             with self._warehouse.hold(pipeline.target.table):
                 self._tables(pipeline, done)
+        except CommitConflict as fault:
+            error = _lost_to_others(pipeline.name, fault)
         except RivermouthError as fault:
             error = fault
         except Exception as fault:  # a JVM that is gone, a full disk, whatever: its own alone
@@ -202,23 +207,27 @@ class Maintenance:
     def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
         """All tables of a pipeline; what goes wrong with one is raised after the others."""
         target = self._warehouse.address(pipeline.target.table)
-        if not self._upkeep(target).exists():
+        if not self._exists(target):
             return
         found = self._entries(pipeline)
         quarantine = self._warehouse.address(pipeline.target.table.quarantine)
         first: Exception | None = None
         for address in (target, quarantine, self._offsets):
-            upkeep = self._upkeep(address)
-            if not upkeep.exists():
+            if not self._exists(address):
                 continue
             if address == target and found.quiet:
                 done.append(TableReport(_short(address), quiet=found.quiet))
                 continue
+            upkeep = self._upkeep(address)
             self._check_retention(upkeep, _short(address))
             try:
                 known = found.commits.get(pipeline.ledger_name, {})
                 done.append(self._table(pipeline, address, upkeep, known))
-            except (PySparkException, DeltaError) as fault:  # lost to a commit of a run, for one
+            except (
+                PySparkException,
+                DeltaError,
+                CommitConflict,
+            ) as fault:  # lost to a commit of a run, for one
                 first = first or fault
         if first is not None:
             raise first
@@ -244,7 +253,7 @@ class Maintenance:
 
     def _entries(self, pipeline: Pipeline) -> TableEntries:
         """The entries in the pipeline's table, of all that write it. Raises a Halt of any."""
-        if not self._upkeep(self._offsets).exists():
+        if not self._exists(self._offsets):
             why = "there is no offsets table, which the next run creates again first"
             return TableEntries({}, why)
         writers = self._config.writers(pipeline.target.table)
@@ -253,20 +262,37 @@ class Maintenance:
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
+        name = pipeline.ledger_name
+        if quarantine.path and understood(quarantine.path, partitioned=False):
+            upkeep = ByFiles(quarantine.path, int(self._now * 1000))
+
+            def known(sequences: Collection[int]) -> Mapping[int, str]:
+                forgotten = {*sequences} - entries.keys()
+                older = committed(self._offsets.path, name, forgotten) if forgotten else {}
+                return {**older, **entries}
+
+            return upkeep.remove_orphans(name, self._until, known, dry_run=self._dry_run)
         return remove_orphans(
-            self._session,
+            self._spark.session(),
             quarantine,
-            pipeline.ledger_name,
+            name,
             self._until,
             entries=entries,
-            offsets=self._offsets if self._upkeep(self._offsets).exists() else None,
+            offsets=self._offsets if self._exists(self._offsets) else None,
             dry_run=self._dry_run,
         )
+
+    def _exists(self, address: Address) -> bool:
+        if address.path:
+            return DeltaTable.is_deltatable(address.path)
+        return self._spark.session().catalog.tableExists(address.sql)
 
     def _upkeep(self, address: Address) -> Upkeep:
         if address == self._offsets and address.path:
             return ByDeltalake(address.path)
-        return BySpark(self._session, address)
+        if address.path and understood(address.path):
+            return ByFiles(address.path, int(self._now * 1000))
+        return BySpark(self._spark.session(), address)
 
     def _clear_scratch(self) -> None:
         """Remove what dead runs left: a run does so too, when it begins."""
@@ -283,12 +309,16 @@ def _short(address: Address) -> str:
     return ".".join((address.name or Path(address.path).parts)[-2:])
 
 
+def _lost_to_others(where: str, error: RivermouthError) -> CommitConflict:
+    again = "The next maintenance tries again"
+    return CommitConflict(error.what, where=where, found=error.found, remedy=again)
+
+
 def _failed(where: str, fault: Exception) -> RivermouthError:
     """What kept us from maintaining it, as an error of ours."""
     error = translate(fault, where)
     if isinstance(error, CommitConflict):
-        again = "The next maintenance tries again"
-        return CommitConflict(error.what, where=where, found=error.found, remedy=again)
+        return _lost_to_others(where, error)
     return BatchFailed(
         "it could not be maintained",
         where=where,

@@ -39,9 +39,6 @@ class Files:
 class Upkeep(Protocol):
     """The upkeep of one table."""
 
-    def exists(self) -> bool:
-        """Whether there is a table."""
-
     def retention(self) -> str | None:
         """The table's own setting of how long old files stay; None where it has none."""
 
@@ -65,11 +62,6 @@ class BySpark:
 
     session: SparkSession
     address: Address
-
-    def exists(self) -> bool:
-        if self.address.path:
-            return DeltaTable.is_deltatable(self.address.path)
-        return self.session.catalog.tableExists(self.address.sql)
 
     def retention(self) -> str | None:
         [detail] = self.session.sql(f"DESCRIBE DETAIL {self.address.sql}").collect()
@@ -105,9 +97,6 @@ class ByDeltalake:
     """
 
     path: str
-
-    def exists(self) -> bool:
-        return DeltaTable.is_deltatable(self.path)
 
     def retention(self) -> str | None:
         return DeltaTable(self.path).metadata().configuration.get(RETENTION)

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
@@ -21,9 +22,11 @@ from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.facts import (
     Answer,
+    Layout,
     answers,
     assessed,
     connected,
+    layout_of,
     ledger_or_fault,
     newest_of,
     or_fault,
@@ -34,6 +37,7 @@ from rivermouth.protocol.offsets import TopicPartition, unnested
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import OVER, shown, start_is_over
 from rivermouth.protocol.ways import Way
+from rivermouth.warehouse.delta.store import Store
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
@@ -129,7 +133,8 @@ class PipelineStatus:
     what ``verify`` proved last, and whether it stands; None where nothing is on record.
     ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
     ``mirror`` is the consumer group of ``mirror_group``; None where none is configured. ``way`` is
-    how commits would be made now; None where the mode leaves no choice.
+    how commits would be made now; None where the mode leaves no choice. ``layout`` is that of a
+    table whose rows land as files.
     """
 
     name: str
@@ -148,6 +153,7 @@ class PipelineStatus:
     retrying: Retrying | None = None
     mirror: MirrorStatus | None = None
     way: Way | None = None
+    layout: Layout | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -165,6 +171,7 @@ class PipelineStatus:
             "retrying": asdict(self.retrying) if self.retrying is not None else None,
             "mirror": asdict(self.mirror) if self.mirror is not None else None,
             "landing": self.way.as_dict() if self.way is not None else None,
+            "files": self.layout.as_dict() if self.layout is not None else None,
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -219,12 +226,20 @@ def status(
             mirror = mirror_of(answer, found.position, mirrors)
             proof, note = proof_of(each), note_of(each.name)
             way = way_now(config, each)
+            layout = _layout(config, each, way)
         except Exception as fault:
             return _refused(found, as_ours(fault, each.name))
-        return replace(found, proof=proof, retrying=note, mirror=mirror, way=way)
+        found = replace(found, proof=proof, retrying=note, mirror=mirror)
+        return replace(found, way=way, layout=layout)
 
     with closing(mirrors):
         return Status([of(each) for each in pipelines])
+
+
+def _layout(config: Config, pipeline: Pipeline, way: Way | None) -> Layout | None:
+    if way is None or way.by != "files" or not isinstance(config.warehouse, Path):
+        return None
+    return layout_of(Store.of_folder(pipeline.target.table.path(config.warehouse)))
 
 
 def _status(

@@ -7,21 +7,25 @@ Spark write it: Delta's own writer knows what it means.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rivermouth.config import Commit, Pipeline
+from rivermouth.config.totals import why_spark
 
 FEATURES = frozenset(
     {
         "appendOnly",
         "changeDataFeed",  # rows that are added are read from the data files
         "checkConstraints",  # each constraint is a property, which is not on the list
+        "clustering",  # OPTIMIZE puts rows together; of the columns there are statistics
         "deletionVectors",  # of rows that are added nothing is deleted
+        "domainMetadata",  # it stays as it is
         "generatedColumns",  # each of them is marked in the schema
         "invariants",  # so are they
         "timestampNtz",
+        "variantType",  # each column has its type; delta-rs names it with any other change
     }
 )
 """The features of a table's protocol that ask nothing of who adds rows, or what is looked for."""
@@ -55,6 +59,8 @@ def duration_s(text: str | None) -> float:
     return _DAY_S if understood is None else understood
 
 
+_SIZE = re.compile(r"([0-9]{1,18})\s*([bkmgt]?)(?:(?<=[kmgt])b)?")
+
 INTERVAL = 10
 """Delta's own: after so many commits comes a checkpoint."""
 INDEXED = 32
@@ -63,7 +69,10 @@ INDEXED = 32
 
 @dataclass(frozen=True)
 class Definition:
-    """What a table's log says of it: protocol, and metadata. ``schema`` is Delta's JSON."""
+    """What a table's log says of it: protocol, and metadata. ``schema`` is Delta's JSON.
+
+    ``clusters`` are the columns that it is clustered by, each as the names that lead to it.
+    """
 
     reader: int
     writer: int
@@ -71,6 +80,7 @@ class Definition:
     properties: Mapping[str, str]
     schema: Mapping[str, Any]
     partitions: Sequence[str] = field(default=())
+    clusters: Sequence[Sequence[str]] = field(default=())
 
     @property
     def checkpoint_interval(self) -> int:
@@ -83,6 +93,12 @@ class Definition:
         return int(self.setting("delta.dataSkippingNumIndexedCols") or INDEXED)
 
     @property
+    def file_bytes(self) -> int | None:
+        """How large its files are to be; None: the table does not say."""
+        found = _SIZE.fullmatch((self.setting("delta.targetFileSize") or "").strip().lower())
+        return None if found is None else int(found[1]) << 10 * "bkmgt".index(found[2] or "b")
+
+    @property
     def cleans_up(self) -> bool:
         """Whether commits that are older than the table keeps are removed from its log."""
         return (self.setting("delta.enableExpiredLogCleanup") or "true").lower() == "true"
@@ -91,6 +107,12 @@ class Definition:
     def tight(self) -> bool:
         """Whether statistics say that they are exact: where deletion vectors may come."""
         return "deletionVectors" in self.features
+
+    @property
+    def marks_deletes(self) -> bool:
+        """Whether deleted rows are marked by deletion vectors."""
+        on = (self.setting("delta.enableDeletionVectors") or "").lower() == "true"
+        return on and self.tight
 
     @property
     def log_retention_s(self) -> float:
@@ -103,14 +125,32 @@ class Definition:
         return given.get(name.lower())
 
 
-def why_not(table: Definition) -> str:
-    """Why Spark has to write a table, in a clause; empty: it is understood."""
-    return next(_reasons(table), "")
+def why_not(table: Definition, keyed: Collection[str] = ()) -> str:
+    """Why Spark has to write a table, in a clause; empty: it is understood.
+
+    ``keyed``: its columns, where rows are replaced by others.
+    """
+    return next(_reasons(table), "") or next(_of_replacing(table, keyed), "")
+
+
+def _of_replacing(table: Definition, columns: Collection[str]) -> Iterator[str]:
+    """What stands against rows that replace others, of these columns; none: nothing is replaced."""
+    if not columns:
+        return
+    if table.partitions:
+        yield f"rows are replaced, and the table is partitioned by {', '.join(table.partitions)}"
+    if not table.marks_deletes:
+        yield "the table has no deletion vectors"
+    for name in ("delta.enableChangeDataFeed", "delta.appendOnly"):
+        if (table.setting(name) or "").lower() == "true":
+            yield f"the table has the property {name} = true"
+    # What others keep there outlives a replacement.
+    for each in table.schema["fields"]:
+        if each["name"] not in columns:
+            yield f"the table has a column {each['name']} of its own"
 
 
 def _reasons(table: Definition) -> Iterator[str]:
-    if table.partitions:
-        yield f"the table is partitioned by {', '.join(table.partitions)}"
     if table.reader not in READER or table.writer not in (*WRITER, WRITER_FEATURES):
         yield f"the table has the protocol {table.reader}, {table.writer}"
     for each in sorted(table.features - FEATURES):
@@ -118,6 +158,11 @@ def _reasons(table: Definition) -> Iterator[str]:
     for name, value in sorted(table.properties.items()):
         if name.lower().startswith("delta.") and not _harmless(name, value):
             yield f"the table has the property {name} = {value}"
+    kinds = {each["name"]: each["type"] for each in table.schema["fields"]}
+    for name in table.partitions:
+        kind = kinds[name]
+        if not (kind in PARTITIONS or (isinstance(kind, str) and kind.startswith(_DECIMAL))):
+            yield f"the table is partitioned by {name}, which is of the type {kind}"
     yield from _of_columns(table.schema, ())
 
 
@@ -134,7 +179,7 @@ def _of_columns(struct: Mapping[str, Any], above: Sequence[str]) -> Iterator[str
 
 def _of_type(kind: Any, path: Sequence[str]) -> Iterator[str]:
     if isinstance(kind, str):
-        if kind not in _PRIMITIVE and not kind.startswith("decimal("):
+        if kind not in _PRIMITIVE and not kind.startswith(_DECIMAL):
             yield f"the column {'.'.join(path)} is of the type {kind}"
     elif kind["type"] == "struct":
         yield from _of_columns(kind, path)
@@ -198,9 +243,17 @@ _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
     "delta.isolationlevel": _is("serializable"),
     "delta.logretentionduration": _is_interval,
     "delta.randomizefileprefixes": _OFF,
-    "delta.targetfilesize": _any,  # of OPTIMIZE
+    "delta.targetfilesize": _any,
 }
 """The properties of Delta that are understood, in lower case, and which of their values."""
+_DECIMAL = "decimal("
+PARTITIONS = frozenset(
+    {
+        *("string", "boolean", "date", "timestamp", "timestamp_ntz"),
+        *("byte", "short", "integer", "long"),
+    }
+)
+"""The types of columns, beside decimals, whose values can be written as those of partitions."""
 _PRIMITIVE = frozenset(
     {
         *("string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"),
@@ -241,20 +294,20 @@ UNPINNED = "PYSPARK_PIN_THREAD is false"
 """Why the driver does not commit to a table by itself."""
 
 
-def way_of(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+def way_of(pipeline: Pipeline, elsewhere: str = "") -> Way:
     """How the commits of batches are made, as far as the configuration tells.
 
-    ``others`` are pipelines that write the table, too. ``elsewhere``: why the driver cannot commit
-    by itself where the table is, in a clause; empty: it can.
+    ``elsewhere``: why the driver cannot commit by itself where the table is, in a clause; empty: it
+    can.
     """
     if pipeline.shape.sends:
-        return way_of_entries(pipeline, others, elsewhere)
-    return Way(_first(_asked(pipeline), _of_rows(pipeline), elsewhere, _shared(others)))
+        return way_of_entries(pipeline, elsewhere)
+    return Way(_first(_asked(pipeline), _of_rows(pipeline), elsewhere))
 
 
-def way_of_entries(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+def way_of_entries(pipeline: Pipeline, elsewhere: str = "") -> Way:
     """The same of commits that bring no rows, whatever lands the rows."""
-    return Way(_first(_asked(pipeline), elsewhere, _shared(others)), alone=True)
+    return Way(_first(_asked(pipeline), elsewhere), alone=True)
 
 
 def _asked(pipeline: Pipeline) -> str:
@@ -262,27 +315,31 @@ def _asked(pipeline: Pipeline) -> str:
 
 
 def _of_rows(pipeline: Pipeline) -> str:
-    if pipeline.shape.keyed:
-        return f"mode {pipeline.target.mode} does more than add rows"
-    return f"{pipeline.made_by} makes the rows" if pipeline.made_by else ""
-
-
-def _shared(others: Sequence[str]) -> str:
-    # Commits of one exact version would be in each other's way in each batch.
-    several = f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too"
-    return several if others else ""
+    return why_spark(pipeline.target.metrics, pipeline.columns)
 
 
 def _first(*reasons: str) -> str:
     return next(filter(None, reasons), "")
 
 
-def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:
-    """The same, as far as the tables tell, which may not exist yet."""
+def replaced(pipeline: Pipeline) -> frozenset[str]:
+    """The columns of rows that a pipeline replaces; none where it replaces nothing."""
+    if not pipeline.shape.keyed:
+        return frozenset()
+    own = frozenset(each.name for each in pipeline.table_columns)
+    return own if pipeline.shape.totals else own | {"_kafka"}
+
+
+def way_into(
+    known: Way,
+    table: Definition | None,
+    quarantine: Definition | None = None,
+    keyed: Collection[str] = (),
+) -> Way:
+    """The same, as far as the tables tell, which may not exist yet. ``keyed``: see ``why_not``."""
     if known.reason:
         return known
-    for each, prefix in ((table, ""), (quarantine, "of the quarantine, ")):
-        reason = "" if each is None else why_not(each)
-        if reason:
-            return replace(known, reason=prefix + reason)
-    return known
+    reason = "" if table is None else why_not(table, keyed)
+    if not reason and quarantine is not None and (of_bad := why_not(quarantine)):
+        reason = f"of the quarantine, {of_bad}"
+    return replace(known, reason=reason)

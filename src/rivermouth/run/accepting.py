@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from rivermouth.config import Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.kafka.client import Kafka
@@ -108,7 +106,6 @@ class AcceptedDelete:
 
 
 def accept_deletes(
-    session: SparkSession,
     coordinates: Coordinates,
     versions: Sequence[int],
     rows_of: RowsOf,
@@ -149,7 +146,7 @@ def accept_deletes(
     committer = Committer.opened(ledger, at, found.to_project, **named)
     for portion in portions(accepted):
         draft = deletes_draft(committer.history, ledger.table, portion)
-        committer.record(session, committer.plan(Purpose.RESUME, draft))
+        committer.record(committer.plan(Purpose.RESUME, draft))
     return shown
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from rivermouth.config import Config, Pipeline, TableName, taken_from
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
-from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDiffers
-from rivermouth.formats.decoder import decoder
+from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
 from rivermouth.operate.facts import way_now
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.ways import Definition
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
@@ -29,8 +30,9 @@ from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Proj
 from rivermouth.run.report import Listener, Silent
 from rivermouth.run.supervision import RetryNoteListener
 from rivermouth.source.batches import kafka_options
-from rivermouth.spark.errors import FAULTS
-from rivermouth.spark.session import import_from
+from rivermouth.spark.session import Spark, import_from
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.retry_notes import RetryNotes
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerWrites, OffsetsTable, Warehouse
@@ -38,25 +40,32 @@ from rivermouth.warehouse.tables import (
     COLUMNS,
     MadeOnce,
     QuarantineTable,
+    check_schema,
     check_target,
+    create_in_folder,
     create_target,
+    why_by_spark,
 )
 from rivermouth.warehouse.warehouse import warehouse_of
-from rivermouth.write.landing import Site, landing_of
-from rivermouth.write.landings.driver_commits import record
-from rivermouth.write.rows import Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rivermouth.write.landing import Decode, Landing, RawBatch, Site, Staged
+    from rivermouth.write.rows import Rows
 
 
 @dataclass(frozen=True)
 class Assembly:
     """What the pipelines of one run share.
 
-    ``scratch`` is a folder on the driver's own disk; ``platform`` says what the session allows;
-    ``secrets`` is asked for those that the configuration only names.
+    ``spark`` is the session, which may not run yet. ``scratch`` is a folder on the driver's own
+    disk; ``platform`` says what the session allows; ``secrets`` is asked for those that the
+    configuration only names.
     """
 
     config: Config
-    session: SparkSession
+    spark: Spark
     scratch: Path
     platform: Platform
     secrets: Secrets
@@ -70,13 +79,23 @@ class Assembly:
 
     @staticmethod
     def of(
-        config: Config, session: SparkSession, scratch: Path, platform: Platform, secrets: Secrets
+        config: Config,
+        session: SparkSession | Spark,
+        scratch: Path,
+        platform: Platform,
+        secrets: Secrets,
     ) -> Assembly:
         """That of a configuration's tables, where they lie."""
         tables = {each.target.table for each in config.pipelines.values()}
         creating = {each: threading.Lock() for each in tables}
-        warehouse = warehouse_of(config, session)
-        return Assembly(config, session, scratch, platform, secrets, warehouse, creating)
+        spark = Spark.of(session)
+        warehouse = warehouse_of(config, spark)
+        return Assembly(config, spark, scratch, platform, secrets, warehouse, creating)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session, which is started now if it does not run yet."""
+        return self.spark.session()
 
     def ingest(
         self,
@@ -102,27 +121,69 @@ class Assembly:
         at, name = self.coordinates(pipeline), pipeline.ledger_name
         log = at.store.log
         with self.creating[table], _torn_commit_told(log):
-            create_target(self.session, pipeline, address, attempts)
-            self.warehouse.prepare(self.session, pipeline)
-            check_target(self.session, pipeline, address)
-            site = self.site(pipeline, resources, attempts)
-            landing = landing_of(site, self.platform)
+            self._prepare(pipeline, address, attempts)
+        site = cache(partial(self.site, pipeline, resources, attempts))
+        landing = Deferred(lambda: self._landing(site(), log))
+        if self.spark.started is not None:  # what stands against it is told before anything else
+            landing.made()
         resources.enter_context(flushed(projecting, name))
         at = replace(
             at,
-            writes=self._writes(at, site),
+            writes=self._writes(at, address, site),
             projecting=projecting,
             listener=listener,
             attempts=attempts,
         )
-        decode = decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers)
         others = self.others.setdefault(name, Others(log, name))
-        edges = Edges(at, kafka, landing, decode, others)
-        if site.one_host:
+        edges = Edges(at, kafka, landing, landing.decode, others)
+        if self.platform.has(Capability.ONE_HOST):
             edges = replace(edges, way=partial(way_now, self.config, pipeline))
         return Ingest(edges)
 
-    def _writes(self, at: Coordinates, site: Site) -> LedgerWrites:
+    def _prepare(self, pipeline: Pipeline, address: Address, attempts: Attempts) -> None:
+        """Make the tables that are missing, and check the target. Raises SchemaDiffers.
+
+        Of a table in a folder the log tells all of that, without Spark. A session that runs
+        already, or settings of it, may say what a new table gets.
+        """
+        there = self._definition(pipeline)
+        if there is None:
+            own = self.spark.started is None and not why_by_spark(pipeline, self.config.spark)
+            if own and address.path:
+                create_in_folder(pipeline, Path(address.path))
+            else:
+                create_target(self.session, pipeline, address, attempts)
+                self.warehouse.prepare(self.session, pipeline)
+            there = self._definition(pipeline)
+        self._check(pipeline, address, there)
+
+    def _check(self, pipeline: Pipeline, address: Address, there: Definition | None) -> None:
+        if there is None:
+            check_target(self.session, pipeline, address)
+        else:
+            check_schema(pipeline, address, there.schema)
+
+    def _definition(self, pipeline: Pipeline) -> Definition | None:
+        """What the log of the table says; None: there is no table, or it is not in a folder.
+
+        Raises LogUnreadable and LedgerBroken.
+        """
+        folder = self.config.warehouse
+        if not isinstance(folder, Path):
+            return None
+        return DeltaLog.of_folder(pipeline.target.table.path(folder)).definition()
+
+    def _landing(self, site: Site, log: LedgerLog) -> tuple[Landing, Decode]:
+        """How rows land, and what decodes them; Spark is started."""
+        from rivermouth.formats.decoder import decoder
+        from rivermouth.write.landing import landing_of
+
+        pipeline, landed = site.pipeline, self.creating[site.pipeline.target.table]
+        with landed, _torn_commit_told(log):
+            landing = landing_of(site, self.platform)
+        return landing, decoder(pipeline, site.tasks, headers=pipeline.target.forward_headers)
+
+    def _writes(self, at: Coordinates, address: Address, site: Callable[[], Site]) -> LedgerWrites:
         """What moves the ledger on, beside the landing.
 
         A write may fail because others altered the table in mid-run. Spark does not say in which
@@ -130,16 +191,23 @@ class Assembly:
         """
 
         def translate(fault: Exception) -> RivermouthError:
+            from rivermouth.spark.errors import FAULTS
+
             error = at.writes.translate(fault)
             if error.passes is Passing.NO:
-                with suppress(*FAULTS):
+                with suppress(*FAULTS, LogUnreadable, LedgerBroken):
                     try:
-                        check_target(self.session, site.pipeline, site.address)
+                        self._check(at.pipeline, address, self._definition(at.pipeline))
                     except SchemaDiffers as differs:
                         return differs
             return error
 
-        return replace(at.writes, record=partial(record, site), translate=translate)
+        def record(plan: CommitPlan) -> None:
+            from rivermouth.write.landings import driver_commits
+
+            driver_commits.record(site(), plan)
+
+        return replace(at.writes, record=record, translate=translate)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
@@ -187,21 +255,29 @@ class Assembly:
         rows: Rows | None = None,
     ) -> Site:
         """What lands rows in the pipeline's table works with: by default those of its shape."""
-        if self.platform.has(Capability.ONE_HOST):
-            import_from(self.session, self._imported())
+        from rivermouth.write.landing import Site
+
+        one_host = self.platform.has(Capability.ONE_HOST)
+        if one_host:
+            self.spark.once_started(lambda session: import_from(session, self._imported()))
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         bad = self.warehouse.address(table.quarantine)
-        make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)
+
+        def make() -> None:
+            self.side_tables.make(self.session, bad, COLUMNS, attempts)
+
         writers = [each.name for each in self.config.writers(table)]
         return Site(
-            session=self.session,
+            spark=self.spark,
             pipeline=pipeline,
             address=self.warehouse.address(table),
-            rows=rows or resolve(pipeline.shape.changes)(pipeline),
+            make=lambda: rows or resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(bad, reasons, make),
-            tasks=self._tasks(),
+            one_host=one_host,
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: resources.enter_context(self.staging(pipeline.name)),
+            kept=self.scratch / "keys" / _named(pipeline.name, self.warehouse.address(table)),
+            at_end=resources.callback,
             others=tuple(each for each in writers if each != pipeline.name),
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
@@ -211,17 +287,32 @@ class Assembly:
         for folder in taken_from(self.config):
             yield importing_from(self.scratch / "imports", folder)
 
-    def _tasks(self) -> int | None:
-        """In how many parts a batch is decoded and written; None: as the platform thinks best."""
-        one_host = self.platform.has(Capability.ONE_HOST)
-        return self.session.sparkContext.defaultParallelism if one_host else None
-
     def staging(self, pipeline: str) -> AbstractContextManager[Path]:
         """A folder of this run; on this machine a locked one, which no other process removes."""
         shared = self.warehouse.scratch()
         if shared is None:
             return scratch_folder(self.scratch / "stages", pipeline)
         return shared_folder(shared, pipeline)
+
+
+class Deferred:
+    """A ``Landing`` that is made when its first batch comes, by ``make``; for one thread."""
+
+    def __init__(self, make: Callable[[], tuple[Landing, Decode]]) -> None:
+        self.made = cache(make)
+
+    def decode(self, rows: DataFrame) -> DataFrame:
+        """Kafka's rows, decoded."""
+        return self.made()[1](rows)
+
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
+        """See ``Landing.stage``."""
+        return self.made()[0].stage(batch, plan, stack)
+
+
+def _named(pipeline: str, address: Address) -> str:
+    """A name for what is of this pipeline and this table alone."""
+    return f"{pipeline}-{hashlib.sha256(str(address).encode()).hexdigest()[:16]}"
 
 
 @contextmanager
@@ -232,7 +323,9 @@ def _torn_commit_told(log: LedgerLog) -> Iterator[None]:
     """
     try:
         yield
-    except FAULTS:
+    except RivermouthError:
+        raise
+    except Exception:
         with suppress(LogUnreadable):
             for _ in log.commits():
                 pass

@@ -11,9 +11,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-
-from pyspark.sql import SparkSession
 
 from rivermouth import debug
 from rivermouth.config import Pipeline
@@ -43,8 +40,8 @@ from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
 from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
-from rivermouth.write.landing import Staged
 
+_IN_A_ROW = 3
 _AT_ONCE = 1_000
 """So many entries are counted in one query, and in memory together."""
 
@@ -63,6 +60,25 @@ class Coordinates:
     projecting: Projecting
     listener: Listener
     attempts: Attempts
+
+
+@dataclass
+class _Ties:
+    """Tries in a row that ended since others had committed.
+
+    Some have no pause in between: what others did is read, and what was staged waits. A pause would
+    only let them commit again.
+    """
+
+    number: int = 0
+
+    def met(self, others: bool) -> None:
+        """A try ended; whether others have committed."""
+        self.number = self.number + 1 if others else 0
+
+    def at_once(self) -> bool:
+        """Whether the next try has no pause before it."""
+        return self.number % _IN_A_ROW > 0
 
 
 class Committer:
@@ -108,11 +124,11 @@ class Committer:
         debug.step(self.history.pipeline, "plan", ranges=debug.listed(draft.ranges), **facts)
         return CommitPlan(purpose, draft, new_commit(), self.history.version)
 
-    def record(
-        self, session: SparkSession, plan: CommitPlan, check: Callable[[], object] = lambda: None
-    ) -> None:
+    def record(self, plan: CommitPlan, check: Callable[[], object] = lambda: None) -> None:
         """Make a commit that brings no rows, see ``commit``."""
-        staged = Staged(partial(self._at.writes.record, session))
+        from rivermouth.write.landing import Staged
+
+        staged = Staged(self._at.writes.record)
         self.commit(plan, Steps(lambda *_: staged), check)
 
     def commit(
@@ -124,11 +140,13 @@ class Committer:
 
         Where a commit of others is in the way, the same ranges are written again under the
         same sequence, for as long as the attempts last; never skipped, never widened. ``check``
-        repeats the guards before each further attempt: much may happen in a pause.
+        repeats the guards before each further attempt: much may happen in a pause, in which the
+        table may also go on, which the next try then finds at once.
         """
         conflict: CommitConflict | None = None
+        ties = _Ties()
         try:
-            for _ in self._at.attempts.each():
+            for _ in self._at.attempts.each(ties.at_once):
                 if conflict is not None:
                     check()
                     plan = plan.again(new_commit(), self.history.version)
@@ -137,6 +155,7 @@ class Committer:
                     return
                 except CommitConflict as met:
                     conflict = met
+                ties.met(self.history.version != plan.base)
             if conflict is not None:
                 conflict.passes = Passing.NO  # the time to try again is up
                 raise conflict

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Capability, Platform
@@ -16,7 +17,7 @@ from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.login import LoginFiles
-from rivermouth.local.scratch import scratch_folder
+from rivermouth.local.scratch import remove_dead, scratch_folder
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
@@ -27,9 +28,7 @@ from rivermouth.source.batches import (
     reader_options,
     task_options,
 )
-from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.source.streaming import Checkpoint, Stream, streaming_options
-from rivermouth.spark.session import separate
+from rivermouth.spark.session import POOL, separate
 
 ASK_NAMES_S = 10.0
 """To ask for the names of all topics is one request, but it may be a large answer."""
@@ -103,6 +102,11 @@ class Feeding:
     endless: bool
     pipelines: int
 
+    @property
+    def _scratch(self) -> Path:
+        """Where the checkpoints of runs are."""
+        return self.shared.scratch / "checkpoints"
+
     def feed(
         self,
         ingest: Ingest,
@@ -114,9 +118,15 @@ class Feeding:
 
         Whether an endless run is to open the pipeline again: its clients read the files of the
         login when they were made, and keep them. The topics that a pattern matches are those of the
-        opening, too. ``trigger_ended`` is called when a trigger has ended.
+        opening, too. A run that ends and has nothing to read starts no Spark. ``trigger_ended`` is
+        called when a trigger has ended.
         """
         kafka = self.shared.config.kafka.revealed(self.shared.secrets)
+        if not self.endless and not ingest.waiting(starts):
+            self._scratch.mkdir(parents=True, exist_ok=True)
+            remove_dead(self._scratch)  # as who reads does
+            trigger_ended()
+            return False
         if not self.endless:
             self._read(ingest, starts, kafka, stop, trigger_ended)
             return False
@@ -139,19 +149,27 @@ class Feeding:
         trigger_ended: Callable[[], object],
     ) -> None:
         pipeline, shared, endless = ingest.pipeline, self.shared, self.endless
+        if stop.is_set():
+            return
+        session = shared.session
+        if shared.platform.has(Capability.ONE_HOST):  # the threads of this one inherit the pool
+            session.sparkContext.setLocalProperty(POOL, pipeline.name)
         given = kafka_options(kafka, pipeline.source.options, shared.platform)
         options = reader_options(given, len(starts.offsets) * self.pipelines)
         options |= task_options(pipeline.source) | header_options(pipeline)
         if not planned_by_driver(pipeline, shared.platform):
-            with scratch_folder(shared.scratch / "checkpoints", pipeline.name) as scratch:
+            from rivermouth.source.streaming import Checkpoint, Stream, streaming_options
+
+            with scratch_folder(self._scratch, pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))
                 options |= streaming_options(pipeline, starts, endless=endless)
-                stream.run(shared.session, options, stop, trigger_ended, endless=endless)
+                stream.run(session, options, stop, trigger_ended, endless=endless)
             return
         # A MERGE takes its entry from session confs; those of another pipeline must not be there.
-        session = shared.session
         if shared.platform.has(Capability.MERGE_WITH_TRANSACTION):
             session = separate(session)
+        from rivermouth.source.driver_planned import DriverPlanned
+
         planned = DriverPlanned(ingest, starts)
         planned.run(session, options, stop, trigger_ended, endless=endless)
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from rivermouth.config import Pipeline
 from rivermouth.debug import reach
@@ -40,7 +39,11 @@ from rivermouth.run.report import OpenReport
 from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others, audit_ledger, read_ledger, with_others
 from rivermouth.warehouse.ports import OffsetsTable
-from rivermouth.write.landing import Landing, RawBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rivermouth.write.landing import Landing
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Ingest:
         self._table = ""
         self._committer: Committer | None = None
 
-    def open(self, session: SparkSession, *, audit: bool = False) -> Position:
+    def open(self, *, audit: bool = False) -> Position:
         """Act on what ``assess`` says, and return the next offset to read of each partition.
 
         The table exists and is ours to write. Brings the offsets table up to date, and writes the
@@ -88,7 +91,7 @@ class Ingest:
         reach("P10")
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
-            committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
+            committer.record(plan, partial(self._check_kafka, plan.draft.ranges))
         report = OpenReport.of(self.pipeline, found, self._facts, edges.way())
         edges.at.listener.opened(report)
         return found.starts
@@ -121,13 +124,14 @@ class Ingest:
         waiting = waiting_after(ranges, plan.draft.ends.offsets)
         if waiting >= self.pipeline.source.max_offsets_per_trigger:
             was_read()  # who plans the next batch now finds as much for it as later
+        from rivermouth.write.landing import RawBatch
+
         stage = partial(self._edges.landing.stage, RawBatch(raw, self._edges.decode))
         steps = Steps(stage, self._guard if beside else None, was_read)
         committer.commit(plan, steps, check)
 
     def resume(
         self,
-        session: SparkSession,
         accept: str,
         offsets: Offsets | None = None,
         agree: Callable[[ResumePlan], bool] = lambda plan: True,
@@ -144,8 +148,16 @@ class Ingest:
         committer = self._begin(ledger, missing, accept=accept)
         plan = committer.plan(Purpose.RESUME, found.draft)
         log = self._edges.at.store.log
-        committer.record(session, plan, lambda: check_no_other_rollback(committer.history, log))
+        committer.record(plan, lambda: check_no_other_rollback(committer.history, log))
         return found.draft.position
+
+    def waiting(self, starts: Position) -> bool:
+        """Whether there was something to read behind ``starts`` when the pipeline was opened."""
+        marks = self._facts.watermarks
+        return any(
+            each not in marks or marks[each].high != offset
+            for each, offset in starts.offsets.items()
+        )
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
         """What Kafka holds now of the topics. Raises the Halt that applies where it no longer

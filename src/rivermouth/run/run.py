@@ -10,12 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from rivermouth import debug
 from rivermouth.config import Config, Pipeline
-from rivermouth.config.platforms import LOCAL, Capability, Platform
+from rivermouth.config.platforms import LOCAL, Platform
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.accept_changes import Offsets, ResumePlan
@@ -26,13 +25,15 @@ from rivermouth.run.feeding import Feeding
 from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.supervision import GivingWay, Supervision, as_error
-from rivermouth.spark.session import POOL
-from rivermouth.warehouse.deleted_rows import deleted_rows
+from rivermouth.spark.session import Spark
 from rivermouth.warehouse.ports import Attempts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Run:
-    """Runs pipelines of one configuration in one Spark session.
+    """Runs pipelines of one configuration in one Spark session, which may be started for them.
 
     ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set; otherwise a
     pipeline ends where its topics ended when it started. What may pass by itself is tried again,
@@ -44,7 +45,7 @@ class Run:
     def __init__(
         self,
         config: Config,
-        session: SparkSession,
+        session: SparkSession | Spark,
         scratch: Path,
         *,
         continuous: bool,
@@ -53,7 +54,6 @@ class Run:
         secrets: Secrets = unresolved,
     ) -> None:
         self._config = config
-        self._session = session
         self._continuous = continuous
         self._audit = audit
         self._shared = Assembly.of(config, session, scratch, platform, secrets)
@@ -98,7 +98,7 @@ class Run:
             resources.enter_context(self._shared.hold(pipeline))
             at_once = AtOnce(self._shared.offsets())
             ingest = self._shared.ingest(pipeline, listener, resources, at_once)
-            return ingest.resume(self._session, accept, offsets, agree)
+            return ingest.resume(accept, offsets, agree)
 
     def accept_deletes(
         self,
@@ -112,19 +112,19 @@ class Run:
 
         See ``run.accepting``. Kafka is not asked. Raises what stands against it.
         """
+        from rivermouth.warehouse.deleted_rows import deleted_rows
+
         pipeline = self._config.pipelines[name]
         at = self._shared.coordinates(pipeline)
         address = self._shared.warehouse.address(pipeline.target.table)
-        rows_of = partial(deleted_rows, self._session, address)
+        rows_of = partial(deleted_rows, self._shared.session, address)
         with self._shared.hold(pipeline):
-            return accept_deletes(self._session, at, versions, rows_of, tell, dry_run=dry_run)
+            return accept_deletes(at, versions, rows_of, tell, dry_run=dry_run)
 
     def _drive(self, together: _Together, name: str) -> PipelineReport:
         pipeline, stop = self._config.pipelines[name], GivingWay(together.stop, together.turns)
         pauses = Attempts.by(pipeline.retry).pauses
         watch = Supervision(pipeline, together.listener, stop, pauses)
-        if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool
-            self._session.sparkContext.setLocalProperty(POOL, name)
         with together.turns:
             began = time.monotonic()
             error = self._outcome(pipeline, watch, together)
@@ -157,7 +157,7 @@ class Run:
                 if watch.again:  # somebody may have taken commits away in the pause
                     resources.enter_context(self._shared.hold(pipeline))
                 ingest = self._shared.ingest(pipeline, watch, resources, together.writer, stop)
-                starts = ingest.open(self._session, audit=self._audit)
+                starts = ingest.open(audit=self._audit)
                 again = not stop.is_set() and together.feeding.feed(
                     ingest, starts, watch.stop, watch.trigger_ended
                 )

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rivermouth.config import Config, Secrets
     from rivermouth.config.platforms import Platform
     from rivermouth.run.run import Run
+    from rivermouth.spark.session import Spark
 
 
 _SHOW_CURSOR = "\x1b[?25h"
@@ -37,7 +38,9 @@ class Stop:
         self._asked, self._aborted = asked, aborted
 
     def listen(self) -> None:
-        """Handle both signals. Call it again after the start of Spark, which takes over SIGINT."""
+        """Handle both signals. Call it again where the main thread has started Spark since: that
+        takes over SIGINT.
+        """
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
 
@@ -96,30 +99,46 @@ def _no_question(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
+def local_spark(
+    config: Config, shown: Console | None, secrets: Secrets, reading: Sequence[str]
+) -> Iterator[Spark]:
+    """A local session, which is started when it is needed, and ends with the block.
+
+    See ``start_spark``. Spark handles SIGINT where the main thread starts it.
+    """
+    from rivermouth.spark.session import Spark
+
+    with ExitStack() as resources:
+
+        def start() -> SparkSession:
+            session = start_spark(config, shown, secrets, reading)
+            from rivermouth.local.session import ending
+
+            resources.enter_context(ending(session))
+            return session
+
+        yield Spark(start)
+
+
+@contextmanager
 def session_for(
     config: Config, given: SparkSession | None, secrets: Secrets, reading: Sequence[str]
-) -> Iterator[SparkSession]:
+) -> Iterator[Spark]:
     """A session for the block: ``given``, or the one of this process or of the platform.
 
-    Where there is none, a local one is started and ended. Nothing is printed. Spark handles SIGINT
-    from its start on; here the former handler stays. ``secrets``, ``reading``: see ``start_spark``.
+    Where there is none, a local one is started and ended, if it is needed. Nothing is printed.
+    ``secrets``, ``reading``: see ``start_spark``.
     """
     from rivermouth.config import Catalog
+    from rivermouth.spark.session import Spark
 
     if given is not None:
-        yield given
-        return
-    if isinstance(config.warehouse, Catalog) or spark_runs():
-        yield session_there()
-        return
-    before = signal.getsignal(signal.SIGINT)
-    session = start_spark(config, None, secrets, reading)
-    if threading.current_thread() is threading.main_thread() and before is not None:
-        signal.signal(signal.SIGINT, before)
-    from rivermouth.local.session import ending
-
-    with ending(session):
-        yield session
+        yield Spark.of(given)
+    elif isinstance(config.warehouse, Catalog) or spark_runs():
+        yield Spark.of(session_there())
+    else:
+        with local_spark(config, None, secrets, reading) as spark:
+            yield spark
 
 
 def spark_runs() -> bool:
@@ -138,10 +157,12 @@ def session_there() -> SparkSession:
     return SparkSession.builder.getOrCreate()
 
 
-def platform_with(session: SparkSession) -> Platform:
-    """What the session can do."""
-    from rivermouth.config.platforms import platform_of
+def platform_with(session: SparkSession | None) -> Platform:
+    """What the session can do; None: one that is to be started on this machine."""
+    from rivermouth.config.platforms import LOCAL, platform_of
 
+    if session is None:
+        return LOCAL
     connect = ".connect." in type(session).__module__
     # Of a session with a JVM the master tells whether its executors are this machine.
     one_host = connect or (session.sparkContext.master or "").startswith("local")
@@ -188,21 +209,19 @@ def local_run(
     continuous: bool = False,
     audit: bool = False,
 ) -> Iterator[Run]:
-    """A run in a local session, which ends with the block. Raises MissingPackage.
+    """A run in a local session, which is started when it is needed, and ends with the block.
 
-    ``secrets``, ``reading``: see ``start_spark``.
+    Raises MissingPackage. ``secrets``, ``reading``: see ``start_spark``.
     """
     from rivermouth.local.scratch import scratch_root
 
     require_spark()
-    session = start_spark(config, shown, secrets, reading)
-    from rivermouth.local.session import ending
     from rivermouth.run.run import Run
 
-    with ending(session):
+    with local_spark(config, shown, secrets, reading) as spark:
         yield Run(
             config,
-            session,
+            spark,
             scratch_root(),
             continuous=continuous,
             audit=audit,

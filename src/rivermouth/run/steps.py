@@ -11,15 +11,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rivermouth import debug
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.write.landing import Staged
+
+if TYPE_CHECKING:
+    from rivermouth.write.landing import Staged
 
 Answer = TypeVar("Answer")
-Stage = Callable[[CommitPlan, ExitStack], Staged]
+Stage = Callable[[CommitPlan, ExitStack], "Staged"]
 """Reads a batch for the commit of a plan; what is kept for the next steps is kept in the stack."""
 Guard = Callable[[CommitPlan], CommitPlan]
 """The plan with what Kafka says now. Raises the Halt that applies, or a SourceError."""

@@ -23,7 +23,6 @@ from rivermouth.run.report import (
     RetryReport,
 )
 from rivermouth.source.batches import Stop
-from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 
 
@@ -160,6 +159,10 @@ class GivingWay:
 
 def as_error(fault: BaseException, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
+    if isinstance(fault, RivermouthError):
+        return fault
+    from rivermouth.spark.errors import FAULTS, translate
+
     if not isinstance(fault, (*FAULTS, ImportError)):
         return as_ours(fault, pipeline)  # a defect of ours is one pipeline's, not the run's
     error = translate(fault, pipeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from rivermouth.operate.facts import Layout
 from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.kafka_facts import NOTHING_WAITS, Outlook, Retention, TimeLeft, in_words
@@ -31,6 +32,8 @@ def status_table(found: Status, now: Callable[[], float] = time.time) -> str:
     lines += [note(name, text) for name, text in proofs if text]
     lines += [note(each.name, each.mirror.line()) for each in every if each.mirror]
     lines += [note(each.name, str(each.way)) for each in every if each.way and each.way.reason]
+    layouts = [(each.name, each.layout) for each in every if each.layout]
+    lines += [note(name, _lies(it, now_s)) for name, it in layouts if not it.is_plain]
     return "\n".join(lines)
 
 
@@ -44,6 +47,11 @@ def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
         "-" if each.sequence is None else proved(each.proof, now_s),
         each.table,
     )
+
+
+def _lies(layout: Layout, now_s: float) -> str:
+    last = layout.compacted
+    return layout.line("" if last is None else ago(now_s - last.at_ms / 1000))
 
 
 def _retried(left: Retrying, now_s: float) -> str:

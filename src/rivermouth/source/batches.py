@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Protocol
 
 from rivermouth.config import Pipeline, Source
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.kafka.options import spark_options
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Stop(Protocol):

@@ -1,9 +1,10 @@
-"""Sessions beside the running one, and the plans that one makes of a DataFrame."""
+"""The session of a run, sessions beside it, and the plans that one makes of a DataFrame."""
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,62 @@ _PATH = "PYTHONPATH"
 
 POOL = "spark.scheduler.pool"
 """The property of a thread that says in which pool its jobs are scheduled."""
+
+
+class Spark:
+    """The session of a run, which is started when it is first asked for: that takes seconds.
+
+    What fails at the start is raised to each who asks; the next one tries again.
+    """
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._starting, self._changing = threading.Lock(), threading.Lock()
+        self._session: SparkSession | None = None
+        self._waiting: list[Callable[[SparkSession], object]] = []
+
+    @staticmethod
+    def of(session: SparkSession | Spark) -> Spark:
+        """That of a session that runs already; ``session`` itself where it is one of ours."""
+        if isinstance(session, Spark):
+            return session
+        found = Spark(lambda: session)
+        found._session = session
+        return found
+
+    @property
+    def started(self) -> SparkSession | None:
+        """The session; None: nobody has needed it yet."""
+        return self._session
+
+    def session(self) -> SparkSession:
+        """The session. All that waits for it (``once_started``) is done before it is given.
+
+        Where some of that fails, the rest is done, and the first fault is raised once.
+        """
+        with self._starting:
+            if self._session is None:
+                session = self._start()
+                with self._changing:
+                    self._session, waiting = session, self._waiting
+                faults = list[Exception]()
+                for act in waiting:
+                    try:
+                        act(session)
+                    except Exception as fault:  # the others are of other pipelines
+                        faults.append(fault)
+                if faults:
+                    raise faults[0]
+            return self._session
+
+    def once_started(self, act: Callable[[SparkSession], object]) -> None:
+        """Do something before the session is used: now, where it runs already."""
+        with self._changing:
+            session = self._session
+            if session is None:
+                self._waiting.append(act)
+        if session is not None:
+            act(session)
 
 
 def separate(session: SparkSession) -> SparkSession:

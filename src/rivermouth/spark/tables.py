@@ -7,6 +7,7 @@ such a table from Python, while the session may commit, too, has to hold it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -129,3 +130,8 @@ def can_lock(session: SparkSession) -> bool:
 
     gateway: Any = session.sparkContext._gateway
     return isinstance(gateway, ClientServer)
+
+
+def pins_threads() -> bool:
+    """The same of a session that is started now."""
+    return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"  # as PySpark reads it

@@ -118,7 +118,7 @@ class LedgerWrites:
 
     count: Callable[[Sequence[Recorded]], list[Recorded]]
     """The same entries, each with its counts. Raises ProjectionFailed where it cannot count."""
-    record: Callable[[SparkSession, CommitPlan], None]
+    record: Callable[[CommitPlan], None]
     """Makes a commit that brings no rows."""
     translate: Callable[[Exception], RivermouthError]
     """A foreign error as one of ours."""
@@ -166,14 +166,14 @@ class Attempts:
         pause = stop.wait if stop is not None else time.sleep
         return Attempts(lambda: pauses(retry, random.random, time.monotonic), pause)
 
-    def each(self) -> Iterator[int]:
-        """The number of each attempt, from 0, after the pause before it.
+    def each(self, at_once: Callable[[], bool] = lambda: False) -> Iterator[int]:
+        """The number of each attempt, from 0, after the pause before it; none where ``at_once``.
 
         Ask for the next one only where an attempt has failed.
         """
         yield 0
         for number, seconds in enumerate(self.pauses(), 1):
-            if self.pause(seconds):
+            if self.pause(0 if at_once() else seconds):
                 return
             yield number
 

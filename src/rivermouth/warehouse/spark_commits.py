@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from rivermouth.protocol.commits import CommitPlan, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
+from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -35,9 +38,9 @@ def statement_confs(entry: Entry) -> dict[str, str]:
     }
 
 
-def record(session: SparkSession, plan: CommitPlan, address: Address) -> None:
+def record(spark: Spark, address: Address, plan: CommitPlan) -> None:
     """Make a commit that brings no rows."""
-    record_entry(session, plan.empty_entry(), address)
+    record_entry(spark.session(), plan.empty_entry(), address)
 
 
 def record_entry(session: SparkSession, entry: Entry, address: Address) -> None:

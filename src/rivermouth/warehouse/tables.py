@@ -13,26 +13,38 @@ only if that commit is in the ledger. So a crash in between neither loses nor do
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Pipeline
+from rivermouth.config.layout import TARGET_FILE_SIZE
 from rivermouth.config.source import METADATA, kafka_field, kafka_struct
 from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed, SchemaDiffers
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.ways import INDEXED
-from rivermouth.spark.errors import is_conflict, said
 from rivermouth.spark.tables import Address, create_table, literal, quoted
+from rivermouth.warehouse.delta.actions import Commit, in_sql, leaves, schema_of
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.store import STORE_FAULTS, sync
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts
 
+if TYPE_CHECKING:  # nothing of Spark is loaded before it is needed
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Schema = Mapping[str, Any]
+"""That of a table, in Delta's JSON."""
+
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
 _SOMEBODY_WAS_FASTER = re.compile(r"ALREADY_EXISTS|FileAlreadyExistsException")
 
 
@@ -44,6 +56,8 @@ def make_table(
     attempts: Attempts = ATTEMPTS,
 ) -> None:
     """Create a table with ``columns`` (SQL), if missing; ``more`` ends the statement."""
+    from rivermouth.spark.errors import is_conflict, said
+
     conflict: Exception | None = None
     for _ in attempts.each():
         try:
@@ -74,6 +88,7 @@ class MadeOnce:
                 self._made.add(address)
 
 
+VECTORS = "delta.enableDeletionVectors"
 TOMBSTONE = "_tombstone"
 """BOOLEAN; true in a deleted row, else null."""
 _COMMENT = "rivermouth: a deleted row, to be removed"
@@ -91,10 +106,10 @@ def has_tombstone_column(session: SparkSession, address: Address) -> bool:
     return TOMBSTONE in address.read(session).columns
 
 
-def foreign_tombstone_column(schema: StructType) -> bool:
+def foreign_tombstone_column(schema: Schema) -> bool:
     """Whether a table has a column of that name that is not ours."""
-    found = [each for each in schema if each.name == TOMBSTONE]
-    return any(each.metadata.get("comment") != _COMMENT for each in found)
+    found = [each for each in schema["fields"] if each["name"] == TOMBSTONE]
+    return any(each["metadata"].get("comment") != _COMMENT for each in found)
 
 
 def create_target(
@@ -102,39 +117,149 @@ def create_target(
 ) -> None:
     """Create the table at ``address`` with the configured columns and ``_kafka``, if missing.
 
+    At a path it has deletion vectors, unless its properties say something else.
+
     ``_kafka`` is the last column, and the first of a table with more columns than Delta keeps
     statistics of: by them ``status``, ``verify`` and a catalog's counts find the files of a range.
     Totals have none: a row of theirs is of many records.
     """
-    properties = ", ".join(
-        f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
+    columns, given = columns_of(pipeline), pipeline.target.properties
+    own = _own_properties(pipeline) | ({VECTORS: "true"} if address.path else {})
+    taken = {name.lower() for name in given}
+    properties = {name: each for name, each in own.items() if name.lower() not in taken} | {**given}
+    said = ", ".join(f"{literal(name)} = {literal(each)}" for name, each in properties.items())
+    more = [_layout(pipeline), f"TBLPROPERTIES ({said})" if said else ""]
+    if address.path and TARGET_FILE_SIZE in properties:
+        # Delta outside Databricks does not know this one; the session of all others stays strict.
+        session = session.newSession()
+        session.conf.set("spark.databricks.delta.allowArbitraryProperties.enabled", "true")
+    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+    make_table(session, address, ddl, " ".join(filter(None, more)), attempts)
+
+
+def _layout(pipeline: Pipeline) -> str:
+    """The clause that lays out the table; empty: there is none."""
+    target = pipeline.target
+    clauses = {"PARTITIONED BY": target.partition_by, "CLUSTER BY": target.cluster_by}
+    said = (f"{each} ({', '.join(map(quoted, names))})" for each, names in clauses.items() if names)
+    return " ".join(said)
+
+
+def _own_properties(pipeline: Pipeline) -> dict[str, str]:
+    """What the layout asks of the table.
+
+    Delta clusters only by columns that have statistics: so many of the first have them.
+    """
+    target, found = pipeline.target, dict[str, str]()
+    if target.file_size is not None:
+        found[TARGET_FILE_SIZE] = str(target.file_size)
+    fields = schema_of(columns_of(pipeline))["fields"]
+    ends = accumulate(leaves(each["type"]) for each in fields)
+    asked = [at for each, at in zip(fields, ends, strict=True) if each["name"] in target.cluster_by]
+    if asked and max(asked) > _with_statistics(pipeline):
+        found[INDEXED_COLUMNS] = str(max(asked))
+    return found
+
+
+def why_by_spark(pipeline: Pipeline, settings: Iterable[str]) -> str:
+    """Why Spark has to create a table in a folder, in a clause; empty: ``creation`` is the same.
+
+    ``settings`` are the names of those that a session would have beside ours.
+    """
+    if pipeline.target.properties:
+        return "its properties are Delta's to judge"
+    if pipeline.target.cluster_by:
+        return "it is clustered"
+    if any(name.startswith(_DEFAULTS) for name in settings):
+        return "the settings of the session say what it gets"
+    if any("TIMESTAMP_NTZ" in kind for _, kind in columns_of(pipeline)):
+        return "a column of it asks for a feature"
+    return ""
+
+
+def creation(pipeline: Pipeline, now_ms: int) -> Commit:
+    """The first commit of a table in a folder, the same as by ``create_target``."""
+    partitions = [*pipeline.target.partition_by]
+    properties = {"delta.checkpointInterval": "50", VECTORS: "true", **_own_properties(pipeline)}
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": _compact(schema_of(columns_of(pipeline))),
+        "partitionColumns": partitions,
+        "configuration": properties,
+        "createdTime": now_ms,
+    }
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors", "invariants", "appendOnly"],
+    }
+    return Commit(
+        "CREATE TABLE",
+        parameters={
+            "partitionBy": _compact(partitions),
+            "clusterBy": "[]",
+            "isManaged": "false",
+            "properties": _compact(properties),
+        },
+        blind=True,
+        definition=({"metaData": metadata}, {"protocol": protocol}),
     )
-    more = f"TBLPROPERTIES ({properties})" if properties else ""
-    schema = no_rows(session, pipeline).schema
-    ddl = _ddl(pipeline, kafka_first=_leaves(schema) > _with_statistics(pipeline))
-    make_table(session, address, ddl, more, attempts)
+
+
+def create_in_folder(pipeline: Pipeline, folder: Path) -> None:
+    """Make that commit, unless somebody else makes the table at the same time.
+
+    The names of the new folders reach the disk, too. Raises BatchFailed.
+    """
+    log = DeltaLog.of_folder(folder)
+    try:
+        if log.commit(creation(pipeline, int(time.time() * 1000))):
+            for each in (folder, folder.parent, folder.parent.parent):
+                sync(each)
+    except STORE_FAULTS as fault:
+        what = "the table cannot be created"
+        raise BatchFailed(what, where=str(folder), found=str(fault)) from fault
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def columns_of(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """The columns of a table that we make, with their types in SQL, see ``create_target``."""
+    columns = [(each.name, each.type) for each in pipeline.table_columns]
+    if pipeline.shape.totals:
+        return columns
+    kafka = ("_kafka", kafka_struct(pipeline.source.metadata))
+    several = leaves(schema_of([*columns, kafka])) > _with_statistics(pipeline)
+    return [kafka, *columns] if several else [*columns, kafka]
 
 
 def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
+    """See ``check_schema``."""
+    check_schema(pipeline, address, address.read(session).schema.jsonValue())
+
+
+def check_schema(pipeline: Pipeline, address: Address, schema: Schema) -> None:
     """Raise SchemaDiffers where a configured column is missing or has another type.
 
-    Columns that the table has beyond the configured ones stay null in what we write; but for
-    an upsert a column that is called like our mark and is not it, is refused.
+    ``schema`` is that of the table at ``address``, in Delta's JSON. Columns that the table has
+    beyond the configured ones stay null in what we write; but for an upsert a column that is called
+    like our mark and is not it, is refused.
     """
-    wanted = no_rows(session, pipeline).schema
-    schema = address.read(session).schema
-    found = {each.name: each for each in schema}
-    for each in wanted:
-        here = found.get(each.name)
-        if here is None or here.dataType.simpleString() != each.dataType.simpleString():
-            ours = here is not None and each.name == "_kafka"
-            remedy = _metadata_remedy(pipeline, address, here.dataType) if here and ours else ""
+    found = {each["name"]: each["type"] for each in schema["fields"]}
+    for each in schema_of(columns_of(pipeline))["fields"]:
+        name, wanted, here = each["name"], in_sql(each["type"]), found.get(each["name"])
+        if here is None or in_sql(here) != wanted:
+            ours = here is not None and name == "_kafka"
             raise SchemaDiffers(
-                f"column {each.name} is not as configured",
+                f"column {name} is not as configured",
                 where=f"{pipeline.name} {pipeline.target.table}",
-                expected=f"{each.name} {each.dataType.simpleString()}",
-                found=here.dataType.simpleString() if here else "no such column",
-                remedy=remedy,
+                expected=f"{name} {wanted}",
+                found=in_sql(here) if here is not None else "no such column",
+                remedy=_metadata_remedy(pipeline, address, here) if ours else "",
             )
     if pipeline.shape.keyed and foreign_tombstone_column(schema):
         raise SchemaDiffers(
@@ -145,9 +270,9 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
         )
 
 
-def _metadata_remedy(pipeline: Pipeline, address: Address, there: DataType) -> str:
+def _metadata_remedy(pipeline: Pipeline, address: Address, there: Any) -> str:
     """What to do where ``_kafka`` of the table has other fields than ``source.metadata`` names."""
-    fields = there.names if isinstance(there, StructType) else []
+    fields = [] if isinstance(there, str) else [e["name"] for e in there.get("fields", ())]
     asked = pipeline.source.metadata
     if more := [each for each in METADATA if each in fields and each not in asked]:
         every = ", ".join(each for each in METADATA if each in (*asked, *more))
@@ -162,33 +287,20 @@ def _metadata_remedy(pipeline: Pipeline, address: Address, there: DataType) -> s
 
 def no_rows(session: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The rows of the target as long as it is empty."""
-    return session.createDataFrame([], _ddl(pipeline))
+    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns_of(pipeline))
+    return session.createDataFrame([], ddl)
 
 
-_NUMBER = "delta.dataskippingnumindexedcols"
+INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 
 
 def _with_statistics(pipeline: Pipeline) -> int:
     """Of how many leaf columns, in their order, Delta keeps statistics."""
     given = {name.lower(): value for name, value in pipeline.target.properties.items()}
-    number = given.get(_NUMBER, "")
+    number = given.get(INDEXED_COLUMNS.lower(), "")
     if number == "-1":
         return sys.maxsize
     return int(number) if number.isdigit() else INDEXED
-
-
-def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:
-    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.table_columns]
-    if pipeline.shape.totals:
-        return ", ".join(columns)
-    kafka = f"_kafka {kafka_struct(pipeline.source.metadata)}"
-    return ", ".join([kafka, *columns] if kafka_first else [*columns, kafka])
-
-
-def _leaves(kind: DataType) -> int:
-    if isinstance(kind, StructType):
-        return sum(_leaves(each.dataType) for each in kind.fields)
-    return 1
 
 
 COLUMNS = (
@@ -223,6 +335,9 @@ class QuarantineTable:
         records there are under that id already. Raises BatchFailed where others were written: Kafka
         has deleted records between two reads of one range.
         """
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
         self.make()
         kafka = F.col("_kafka")
         rows = bad.select(
@@ -258,8 +373,10 @@ class QuarantineTable:
 
     def _written(self, session: SparkSession, plan: CommitPlan) -> int:
         """How many rows of this commit there are, by a query of its own."""
-        return self.address.read(session).where(F.col("commit") == plan.commit).count()
+        return self.address.read(session).where(f"commit = {literal(plan.commit)}").count()
 
     def _reason(self) -> Column:
+        from pyspark.sql import functions as F
+
         texts = [F.lit(text) for pair in self.reasons.items() for text in pair]
         return F.coalesce("reason", F.create_map(*texts)[F.col("code")])

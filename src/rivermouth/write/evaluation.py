@@ -92,11 +92,6 @@ _COUNTS = "counts"
 _FEW = 16  # ranges; a counter for each of them costs less than the histogram, which boxes numbers
 
 
-def has_own_counters(ranges: Sequence[OffsetRange]) -> bool:
-    """Whether each of the ranges has a counter of its own."""
-    return len(ranges) <= _FEW
-
-
 class InlineCounter:
     """Counts the good records of each range while a batch of nothing else passes.
 
@@ -111,35 +106,20 @@ class InlineCounter:
 
     def watched(self, good: DataFrame, **more: Column) -> DataFrame:
         """The same rows, counted when they are evaluated; ``more`` are further aggregates."""
-        expression = (
-            self._counters("count_if({})") if has_own_counters(self._ranges) else self._histogram()
-        )
-        return self._observed(good, expression, more)
-
-    def watched_parts(self, partial: DataFrame, records: str) -> DataFrame:
-        """The same for rows that stand for several records each, as a column says; ``few`` ranges.
-
-        A histogram would count rows.
-        """
-        count = f"coalesce(sum(if({{}}, {records}, 0)), 0)"
-        return self._observed(partial, self._counters(count), {})
-
-    def _observed(self, rows: DataFrame, expression: str, more: Mapping[str, Column]) -> DataFrame:
+        few = len(self._ranges) <= _FEW
+        expression = self._counters() if few else self._histogram()
         # As text: a list of structs is no metric through Spark Connect.
         counts = F.to_json(F.expr(expression)).alias(_COUNTS)
         named = [column.alias(name) for name, column in more.items()]
-        return rows.observe(self._observation, counts, *named)
+        return good.observe(self._observation, counts, *named)
 
-    def _counters(self, count: str) -> str:
-        """Expression for a list of x, the number of a partition, and y, its records.
-
-        ``count`` is an aggregate, with a place for the condition.
-        """
+    def _counters(self) -> str:
+        """Expression for a list of x, the number of a partition, and y, its records."""
         counters: list[str] = []
         for each in self._ranges:
             here = f"_kafka.partition = {each.partition} and _kafka.topic = {literal(each.topic)}"
             number = self._firsts[each.topic] + each.partition
-            counters.append(f"named_struct('x', {number}, 'y', {count.format(here)})")
+            counters.append(f"named_struct('x', {number}, 'y', count_if({here}))")
         return f"array({', '.join(counters)})"
 
     def _histogram(self) -> str:

@@ -15,21 +15,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Platform
 from rivermouth.config.registry import LANDINGS, resolve
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
+from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.tables import QuarantineTable
-from rivermouth.write.evaluation import grouped_counts, persisted, quarantined
-from rivermouth.write.rows import Keyed, Rows, Sent, without_overflow
 
-Decode = Callable[[DataFrame], DataFrame]
+if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rivermouth.write.rows import Rows
+
+Decode = Callable[["DataFrame"], "DataFrame"]
 """Makes decoded rows (``formats.tasks``) of Kafka's."""
 
 
@@ -111,6 +113,8 @@ class CountedBatch:
 
     def write_bad(self, plan: CommitPlan) -> None:
         """Put the others into quarantine, if there are any."""
+        from rivermouth.write.evaluation import quarantined
+
         if bad := quarantined(self.counts):
             self.quarantine.write(self.rows.where("code IS NOT NULL"), plan, bad)
 
@@ -119,22 +123,43 @@ class CountedBatch:
 class Site:
     """What a landing has to work with, for one pipeline.
 
-    ``tasks`` is how many tasks evaluate a batch, and write its files (None: as the platform thinks
-    best). ``cache``: whether a batch may be kept in memory. ``staging`` gives a folder of this run
-    alone that driver and executors see by the same path. ``others`` are the other pipelines that
-    write the table. ``kafka`` are the options of Spark's Kafka client, for those that send.
+    Spark is started where ``session``, ``rows`` or ``tasks`` are asked for. ``make`` makes the
+    rows. ``one_host``: driver and tasks run on one machine. ``cache``: whether a batch may be kept
+    in memory. ``staging`` gives a folder of this run alone that driver and executors see by the
+    same path. ``kept`` is a folder on the driver's own disk that outlives a run (None: there is
+    none), and ``at_end`` takes what is to be done at the end of this one. ``others`` are the other
+    pipelines that write the table. ``kafka`` are the options of Spark's Kafka client, for those
+    that send.
     """
 
-    session: SparkSession
+    spark: Spark
     pipeline: Pipeline
     address: Address
-    rows: Rows
+    make: Callable[[], Rows]
     quarantine: QuarantineTable
-    tasks: int | None
+    one_host: bool
     cache: bool
     staging: Callable[[], Path]
+    kept: Path | None = None
+    at_end: Callable[[Callable[[], object]], object] = lambda act: None
     others: tuple[str, ...] = ()
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the run."""
+        return self.spark.session()
+
+    @cached_property
+    def rows(self) -> Rows:
+        """What the shape of the pipeline gives to a landing."""
+        self.spark.session()  # expressions need a JVM
+        return self.make()
+
+    @cached_property
+    def tasks(self) -> int | None:
+        """How many evaluate a batch, and write its files; None: as the platform thinks best."""
+        return self.session.sparkContext.defaultParallelism if self.one_host else None
 
     @cached_property
     def stage(self) -> Path:
@@ -146,6 +171,8 @@ class Site:
 
         ``what`` tells them from others that are kept of the plan's batch.
         """
+        from rivermouth.write.evaluation import persisted
+
         folder = None if self.cache else self.stage / f"{plan.commit}-{what}"
         return stack.enter_context(persisted(self.coalesced(rows), folder))
 
@@ -155,16 +182,14 @@ class Site:
         Those of a key whose row would overflow are bad, see ``Keyed``. What joins the table is
         kept, too: it is read once, so that all reads tell the same.
         """
+        from rivermouth.write.evaluation import grouped_counts
+        from rivermouth.write.rows import Keyed, without_overflow
+
         rows = self.keep(decoded, plan, "decoded", stack)
         if isinstance(self.rows, Keyed) and self.rows.overflows is not None:
             table = self.address.read(rows.sparkSession)
             rows = self.keep(without_overflow(rows, table, self.rows), plan, "fitted", stack)
         return CountedBatch(rows, grouped_counts(rows, plan.draft.ranges), self.quarantine)
-
-    @property
-    def one_host(self) -> bool:
-        """Whether driver and tasks run on one machine."""
-        return self.tasks is not None
 
     def coalesced(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.
@@ -179,6 +204,8 @@ def landing_of(site: Site, platform: Platform) -> Landing:
 
     It makes the table ready for itself. Raises ConfigError where there is none.
     """
+    from rivermouth.write.rows import Keyed, Sent
+
     keyed, sends = isinstance(site.rows, Keyed), isinstance(site.rows, Sent)
     taken = LANDINGS.first(platform, keyed=keyed, sends=sends)
     make: Callable[[Site], Landing] = resolve(taken.make)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.formats.arrow import SideOutput
+from rivermouth.config import Delivery, Pipeline
 from rivermouth.warehouse.tables import TOMBSTONE
-from rivermouth.write.transform import Transform
+from rivermouth.write.keys.effect import ByFiles
+from rivermouth.write.transform import Transform, transform_of
 
 RECORDS = "records"
 """The column of a fold that counts the rows of a key."""
@@ -30,20 +31,6 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Partly:
-    """A fold in two steps: tasks make the first one while they decode.
-
-    ``before`` makes of Kafka's rows some with ``_kafka`` STRUCT<topic, partition>, ``records``, how
-    many of them each stands for, and what ``fold`` asks for. It fails by
-    ``formats.arrow.REFUSAL`` at a bad record, or gives it to a side output. ``fold`` makes of these
-    what ``Keyed.fold`` makes of the records.
-    """
-
-    before: Callable[[DataFrame, SideOutput | None], DataFrame]
-    fold: Callable[[DataFrame], DataFrame]
-
-
-@dataclass(frozen=True)
 class Keyed:
     """The good records of a batch become one change per key.
 
@@ -57,7 +44,7 @@ class Keyed:
     and ``inserts`` fail there by ``formats.arrow.REFUSAL``, and the records of the key are bad.
     ``reads`` are the columns of ``row`` that ``fold`` reads, beside the key; None: all.
     ``ordered``: it reads the whole ``_kafka``; else no more than topic and partition.
-    ``partly``: the same fold in two steps; None where there is none.
+    ``by_files``: how they land as files; None: they do not.
     """
 
     keys: tuple[str, ...]
@@ -70,7 +57,7 @@ class Keyed:
     overflows: str | None = None
     reads: frozenset[str] | None = None
     ordered: bool = True
-    partly: Partly | None = None
+    by_files: ByFiles | None = None
 
 
 @dataclass(frozen=True)
@@ -154,3 +141,16 @@ def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> RowChanges
         *(F.count_if(each).alias(name) for name, each in counted.items())
     ).collect()
     return RowChanges(**found.asDict())
+
+
+def append(pipeline: Pipeline) -> Plain:
+    """The configured columns, as they were decoded, and the code that makes others of them."""
+    row = F.col("row")
+    columns = [row.getField(each.name).alias(each.name) for each in pipeline.columns]
+    return Plain(columns, transform_of(pipeline))
+
+
+def send(pipeline: Pipeline) -> Sent:
+    """The records, or what own code makes of them, before the commit or after it."""
+    first = pipeline.delivery is Delivery.AT_LEAST_ONCE
+    return Sent(first, transform_of(pipeline))

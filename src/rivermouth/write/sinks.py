@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from threading import Lock
+from typing import Protocol, TypeVar, cast
 
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Row
@@ -221,3 +223,22 @@ def _identifier(pipeline: str) -> Column:
     parts = (kafka.getField(each).cast("string") for each in ("topic", "partition", "offset"))
     text = F.concat_ws("/", F.lit(pipeline), *parts)
     return F.struct(F.lit(ID_HEADER).alias("key"), text.cast("binary").alias("value"))
+
+
+Connection = TypeVar("Connection")
+
+_known: dict[tuple[int, Hashable], object] = {}
+_making = Lock()
+
+
+def pooled(key: Hashable, make: Callable[[], Connection]) -> Connection:
+    """What ``make`` returned in this process under this key; it is called once.
+
+    For a connection in a function of ``target.foreach_partition``: Spark keeps the processes that
+    call it, from batch to batch. A connection that has broken is the function's to replace.
+    """
+    here = (os.getpid(), key)  # a process that was forked must not use its parent's connection
+    with _making:
+        if here not in _known:
+            _known[here] = make()
+        return cast("Connection", _known[here])

@@ -29,7 +29,7 @@ from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby, clean
 from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.ways import CommitWays, alter, altering
-from tests.faults.campaign.world import APPENDS, PER_ROUND, PIPELINES, World, new_world
+from tests.faults.campaign.world import PER_ROUND, PIPELINES, TABLES, World, new_world
 
 ROUNDS_OF_A_WORLD = 24
 CHECK_EVERY = 8
@@ -67,7 +67,7 @@ class Campaign:
         tables = {name: world.table(name) for name in PIPELINES}
         self._world, self._standby, self._tally, self._aims = world, standby, tally, aims
         self._paths = Paths(world.trace, tables)
-        self._commit_ways = CommitWays(world.trace, {name: tables[name] for name in APPENDS})
+        self._commit_ways = CommitWays(world.trace, tables)
         self._shops = Shops(world)
 
     def rounds(self, rounds: int) -> None:
@@ -89,8 +89,9 @@ class Campaign:
         dice = random.Random(f"{self._tally.seed} {plan.number} deeds")
         self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
         self._world.choose_ways(plan.ways.by_spark, small=plan.ways.small)
-        events = self._world.table("events")
-        self._tally.faults["way changed"] += alter(events, asks=plan.ways.asks)
+        for name in TABLES:
+            altered = alter(self._world.table(name), asks=name in plan.ways.asks)
+            self._tally.faults["way changed"] += altered
         done = self._shops.move(plan.number, self._tally)
         undone: set[str] = set()
         for name, table in plan.faults:
@@ -162,8 +163,7 @@ class Campaign:
             kill = Kill("time", "1.5")
         driver.await_session()
         look = armed(kill, driver, self._world)
-        if plan.ways.amid:
-            look = altering(self._world.table("events"), look)
+        look = altering(map(self._world.table, plan.ways.amid), look)
         self._standby.give(driver, "run", PIPELINES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone
@@ -209,9 +209,9 @@ class Campaign:
     def _prove(self, *, proof: bool = False) -> None:
         """An undisturbed run comes to the end of the topics, and everything is there, once.
 
-        Its way changes after the first batch.
+        The ways change after the first batch.
         """
-        alters = altering(self._world.table("events"))
+        alters = altering(map(self._world.table, TABLES))
         clean(self._standby.order("run", PIPELINES, meanwhile=alters))
         self._judge(whole=False, proof=proof)
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.faults.campaign import endings, faults, operating
-from tests.faults.campaign.world import APPENDS, TABLES
+from tests.faults.campaign.world import PIPELINES, TABLES
 
-FILES_POINTS = ("P16", "P17", "P18")
+COMPACTION = ("P20", "P21")
+FILES_POINTS = ("P19", "P16", "P17", "P18", "P22", *COMPACTION)
 """Those that only rows pass which land as files."""
 POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", *FILES_POINTS, "P6", "P7", "P8", "P9", "P11")
 _MADE = {
@@ -77,15 +78,16 @@ class Operation:
 class Ways:
     """Which way the batches of a round land.
 
-    ``by_spark`` are the appends whose configuration says ``commit: spark``. ``asks``: the table of
-    ``events`` asks for Spark's writer when the run begins; ``amid``: that changes in the run.
+    ``by_spark`` are the pipelines whose configuration says ``commit: spark``. The tables in
+    ``asks`` ask for Spark's writer when the run begins; with those in ``amid`` that changes in the
+    run.
     ``small``: the batches of the upsert are small, so that the next one is planned while one is
     merged.
     """
 
     by_spark: tuple[str, ...] = ()
-    asks: bool = False
-    amid: bool = False
+    asks: tuple[str, ...] = ()
+    amid: tuple[str, ...] = ()
     small: bool = False
 
 
@@ -133,10 +135,17 @@ def _operation(seed: int, number: int) -> Operation | None:
 
 
 def _ways(seed: int, number: int, kill: Kill) -> Ways:
-    """With dice of its own. Where the driver is to die at a point of files, all land as files."""
+    """With dice of its own. Where the driver is to die at a point of files, all land as files; and
+    in several batches, where that is one of compaction.
+    """
     dice = random.Random(f"{seed} {number} ways")
-    by_spark = tuple(name for name in APPENDS if dice.random() < 0.25)
-    ways = Ways(by_spark, dice.random() < 0.25, dice.random() < 0.5, dice.random() < 0.25)
+
+    def some(names: Sequence[str], part: float) -> tuple[str, ...]:
+        return tuple(name for name in names if dice.random() < part)
+
+    ways = Ways(some(PIPELINES, 0.25), some(TABLES, 0.25), some(TABLES, 0.5), dice.random() < 0.25)
+    if kill.detail.startswith(COMPACTION):
+        return Ways(small=True)
     return Ways(small=ways.small) if kill.detail.startswith(FILES_POINTS) else ways
 
 

@@ -18,7 +18,7 @@ class Violated(Exception):
 class Tally:
     """Counts of one campaign. ``rounds`` are those that are over.
 
-    ``faults`` are those that struck something, ``commits`` those of appends, by the way that they
+    ``faults`` are those that struck something, ``commits`` those with entries, by the way that they
     were made, and how often that changed inside a run. ``conformed`` is how many pipelines, world
     by world, have walked a path of the model.
     """

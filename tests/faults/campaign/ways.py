@@ -1,4 +1,4 @@
-"""Which way an append's commits are made, what changes it, and which way they were made.
+"""Which way a table's commits are made, what changes it, and which way they were made.
 
 Rows land as files, unless the configuration says ``spark``, or the table has a property that who
 writes files does not understand (``rivermouth.protocol.ways``). Both change in a campaign.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -40,15 +41,18 @@ def alter(table: Path, *, asks: bool) -> bool:
     return False
 
 
-def altering(table: Path, look: Look = lambda: False) -> Look:
-    """A look at a run that also alters a table, to the other way: when a commit of that run appears
-    in its log.
+def altering(tables: Iterable[Path], look: Look = lambda: False) -> Look:
+    """A look at a run that also alters tables, each to the other way: when a commit of that run
+    appears in its log.
     """
-    other_way = once(
-        new_file("_delta_log/*.json", table),
-        lambda: any(alter(table, asks=asks) for asks in (True, False)),
-    )
-    return lambda: (other_way(), look())[1]
+    other_ways = [
+        once(new_file("_delta_log/*.json", each), partial(_alter, each)) for each in tables
+    ]
+    return lambda: ([other_way() for other_way in other_ways], look())[1]
+
+
+def _alter(table: Path) -> bool:
+    return any(alter(table, asks=asks) for asks in (True, False))
 
 
 class CommitWays:

@@ -33,8 +33,6 @@ SHOPS = "shops"
 """The pipeline whose topics come and go."""
 TARGETS = {"events": "bronze.events", "accounts": "silver.accounts", SHOPS: "bronze.shops"}
 PIPELINES = (*TARGETS,)
-APPENDS = ("events", SHOPS)
-"""The pipelines whose rows land as files, or through Spark; all others land through Spark."""
 
 
 @dataclass
@@ -63,7 +61,7 @@ class World(Lake):
         self.writer = Writer(self.servers, self.history)
 
     def choose_ways(self, by_spark: Sequence[str] = (), *, small: bool = False) -> None:
-        """Write the configuration; the appends of ``by_spark`` land through Spark.
+        """Write the configuration; what the pipelines of ``by_spark`` read lands through Spark.
 
         ``small``: a batch of the upsert has fewer records than a round brings.
         """
@@ -150,8 +148,8 @@ def _pipeline(name: str, limit: int, by_spark: Sequence[str]) -> dict[str, Any]:
     topics = {"pattern": "shop-[0-9]+"} if name == SHOPS else [name]
     source = {"topics": topics, "format": "json", "max_offsets_per_trigger": limit}
     target = {"table": TARGETS[name], "properties": {"delta.checkpointInterval": "20"}}
-    if name in APPENDS:
-        target["commit"] = "spark" if name in by_spark else "auto"
+    target["commit"] = "spark" if name in by_spark else "auto"
+    if name != "accounts":
         return {"source": source, "schema": "id BIGINT, seq BIGINT, body STRING", "target": target}
     return {
         "source": {**source, "key": "string"},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import Integers
 from tests.faults.checker.erasure import Erasures
@@ -29,7 +30,7 @@ class Tally:
     def __init__(self, log: Log, watched: Watched) -> None:
         self._log = log
         self._watched = watched
-        self._seen: set[str] = set()
+        self._seen: set[DataFile] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -49,9 +50,9 @@ class Tally:
             known = self.counts.get(place, counts[:0])[: len(counts)]
             counts[: len(known)] = known
             self.counts[place] = counts
-        for file in sorted(files - self._seen):
-            with self._log.reading(file) as path:
-                for rows in read_rows([path], self._watched):
+        for file in files - self._seen:
+            with self._log.reading(file):
+                for rows in read_rows([file], self._watched):
                     self._count(rows, meanings(records, rows.place))
         self._seen = files
 

@@ -1,7 +1,7 @@
 """The check: what Kafka, the tables and the producer say must be one story.
 
 Independent of the product, of Spark and of deltalake: it reads Kafka with librdkafka, Delta
-logs as JSON, and data files with pyarrow.
+logs as JSON, data files with pyarrow, and deletion vectors with pyroaring.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.digest import Integers
 from tests.faults.checker.evidence import Place, Watched, shown
 from tests.faults.checker.ledger import Node, standing
@@ -71,9 +72,9 @@ class Erasures:
         except (OSError, pa.ArrowException):
             return None
 
-    def _rows(self, files: Sequence[str]) -> Counter[Row]:
+    def _rows(self, files: Sequence[DataFile]) -> Counter[Row]:
         found: Counter[Row] = Counter()
-        for rows in read_rows([self._log.path / each for each in files], self._watched):
+        for rows in read_rows(files, self._watched):
             both = zip(rows.offsets.tolist(), rows.digests.tolist(), strict=True)
             found.update((rows.place, offset, digest) for offset, digest in both)
         return found

@@ -1,8 +1,7 @@
 """The checker's reading of a Delta log: commits, and the data files of a version.
 
 Reads the JSON of each commit, and a classic Parquet checkpoint where log clean-up has taken
-the first of them. Deletion vectors, column mapping and partitions are not read: ``problems``
-says so.
+the first of them. Column mapping and partitions are not read: ``problems`` says so.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.faults.checker.data_files import DataFile
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
@@ -40,8 +40,8 @@ class Commit:
     parameters: Mapping[str, Any]
     metadata: str | None
     txns: Mapping[str, int]
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
+    added: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
     changes_data: bool
     emptied: bool
     engine: str
@@ -62,8 +62,8 @@ class Log:
         self.commits: list[Commit] = []
         self.problems: list[str] = []
         self.txns: dict[str, int] = {}
-        self._base: tuple[int, tuple[str, ...]] = (-1, ())
-        self._active: dict[str, None] = {}
+        self._base: tuple[int, tuple[DataFile, ...]] = (-1, ())
+        self._active: dict[DataFile, None] = {}
         self._stamp = (0, 0)
 
     def update(self) -> list[Commit]:
@@ -85,11 +85,11 @@ class Log:
         return found
 
     @property
-    def files(self) -> list[str]:
+    def files(self) -> list[DataFile]:
         """The data files of the newest version."""
         return [*self._active]
 
-    def files_at(self, versions: Collection[int]) -> dict[int, list[str]]:
+    def files_at(self, versions: Collection[int]) -> dict[int, list[DataFile]]:
         """The data files of each version that the log can still tell."""
         base, files = self._base
         active, found = dict.fromkeys(files), {base: [*files]}
@@ -101,18 +101,18 @@ class Log:
         return {version: each for version, each in found.items() if version in versions}
 
     def missing(self) -> list[str]:
-        """Data files of the newest version that are not there."""
-        return [each for each in self._active if not (self.path / each).exists()]
+        """Data files of the newest version that are not there, or lack their deletion vector."""
+        return [each.path for each in self._active if not each.is_there(self.path)]
 
     @contextmanager
-    def reading(self, file: str) -> Iterator[Path]:
-        """The path of a data file; a file that cannot be read is noted and passed over."""
+    def reading(self, file: DataFile) -> Iterator[None]:
+        """While a data file is read; one that cannot be read is noted and passed over."""
         try:
-            yield self.path / file
+            yield
         except FileNotFoundError:
             return  # ``missing`` says so
         except (OSError, pa.ArrowException) as fault:
-            self.problems.append(f"{file} cannot be read: {fault}")
+            self.problems.append(f"{file.path} cannot be read: {fault}")
 
     def _stamped(self) -> tuple[int, int]:
         file = self.path / "_delta_log" / f"{self.version:020d}.json"
@@ -130,13 +130,13 @@ class Log:
             self.problems.append(f"the log begins at version {first}, without a checkpoint")
             return
         version = min(parts)
-        active: dict[str, None] = {}
+        active: dict[DataFile, None] = {}
         for file in parts[version]:
             for action in pq.read_table(file).to_pylist():
                 present = {name: each for name, each in action.items() if each}
                 self._look_at(version, present)
                 if "add" in present:
-                    active[unquote(present["add"]["path"])] = None
+                    active[DataFile.of(present["add"])] = None
         self._base, self._active = (version, tuple(active)), active
 
     def _read(self, version: int) -> Commit:
@@ -162,8 +162,6 @@ class Log:
         if "txn" in action:
             self.txns[action["txn"]["appId"]] = int(action["txn"]["version"])
         strange = []
-        if (action.get("add") or {}).get("deletionVector"):
-            strange.append("deletion vectors")
         metadata = action.get("metaData") or {}
         settings = dict(metadata.get("configuration") or {})
         if metadata.get("partitionColumns"):
@@ -173,13 +171,13 @@ class Log:
         self.problems += [f"version {version} has {each}, not read here" for each in strange]
 
 
-def _commit(version: int, actions: Iterable[Action], active: Collection[str]) -> Commit:
+def _commit(version: int, actions: Iterable[Action], active: Collection[DataFile]) -> Commit:
     info: Action = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
     operation = str(info.get("operation", ""))
     added = [each["add"] for each in actions if "add" in each]
     removed = [each["remove"] for each in actions if "remove" in each]
     changes = any(each.get("dataChange", True) for each in [*added, *removed])
-    taken = tuple(unquote(each["path"]) for each in removed)
+    taken = tuple(map(DataFile.of, removed))
     everything = bool(taken) and changes and set(active) <= {*taken}
     return Commit(
         version=version,
@@ -189,7 +187,7 @@ def _commit(version: int, actions: Iterable[Action], active: Collection[str]) ->
         txns={
             each["txn"]["appId"]: int(each["txn"]["version"]) for each in actions if "txn" in each
         },
-        added=tuple(unquote(each["path"]) for each in added),
+        added=tuple(map(DataFile.of, added)),
         removed=taken,
         changes_data=changes,
         emptied=_empties(operation) or (everything and (not added or operation == "WRITE")),
@@ -201,7 +199,9 @@ def _empties(operation: str) -> bool:
     return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
 
 
-def _apply(active: dict[str, None], added: Iterable[str], removed: Iterable[str]) -> None:
+def _apply(
+    active: dict[DataFile, None], added: Iterable[DataFile], removed: Iterable[DataFile]
+) -> None:
     for each in removed:
         active.pop(each, None)
     active.update(dict.fromkeys(added))

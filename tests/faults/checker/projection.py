@@ -7,8 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.entry import Changes, Entry, Move, Span
 from tests.faults.checker.evidence import Place, shown
 from tests.faults.checker.log import Log
@@ -24,7 +23,7 @@ class Projection:
     def __init__(self, path: Path) -> None:
         self.log = Log(path)
         self._rows: list[Row] = []
-        self._seen: set[str] = set()
+        self._seen: set[DataFile] = set()
 
     def update(self) -> None:
         """Read the rows that came since; all of them where rows were taken away."""
@@ -32,9 +31,9 @@ class Projection:
         files = set(self.log.files)
         if not self._seen <= files:
             self._rows, self._seen = [], set()
-        for file in sorted(files - self._seen):
-            with self.log.reading(file) as path:
-                self._rows += pq.read_table(path).to_pylist()
+        for file in files - self._seen:
+            with self.log.reading(file):
+                self._rows += file.rows(self.log.path)
         self._seen = files
 
     def rows(self, pipeline: str) -> list[Row]:

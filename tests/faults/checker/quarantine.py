@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import Integers, of_bytes
 from tests.faults.checker.entry import Entry
@@ -42,7 +43,7 @@ class Quarantine:
     def __init__(self, path: Path) -> None:
         self.log = Log(path)
         self._rows: list[Row] = []
-        self._seen: set[str] = set()
+        self._seen: set[DataFile] = set()
 
     def update(self) -> None:
         """Read the rows that came since; all of them where rows were taken away."""
@@ -50,9 +51,9 @@ class Quarantine:
         files = set(self.log.files)
         if not self._seen <= files:
             self._rows, self._seen = [], set()
-        for file in sorted(files - self._seen):
-            with self.log.reading(file) as path:
-                self._rows += _read(path)
+        for file in files - self._seen:
+            with self.log.reading(file):
+                self._rows += _read(file.rows(self.log.path, _COLUMNS))
         self._seen = files
 
     def held(self, entries: Iterable[Entry], records: Mapping[Place, Records]) -> Held:
@@ -122,8 +123,7 @@ class _Strange:
             yield Finding(fault, shown(place), what)
 
 
-def _read(file: Path) -> list[Row]:
-    rows = pq.read_table(file, columns=_COLUMNS).to_pylist()
+def _read(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [
         (
             each["commit"],

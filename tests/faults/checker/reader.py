@@ -70,7 +70,7 @@ class _View:
 
     def _begin(self) -> None:
         self._log = Log(self._watched.table)
-        self._sums = FileSums(self._watched.table, self._watched)
+        self._sums = FileSums(self._watched)
 
     def look(self) -> Mapping[str, object] | None:
         """The newest snapshot; None if it is known or gone before it was read."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.digest import Digests, Integers, of_column, of_places, of_rows, sum_of
 from tests.faults.checker.evidence import TYPES, Place, Watched
-
-_BATCH = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -28,13 +25,12 @@ class Rows:
     keys: Digests
 
 
-def read_rows(files: Iterable[Path], watched: Watched) -> Iterator[Rows]:
+def read_rows(files: Iterable[DataFile], watched: Watched) -> Iterator[Rows]:
     """The rows of data files. Raises OSError or pa.ArrowException for one that cannot be read."""
+    columns = ["_kafka", *(name for name, _ in watched.columns)]
     for file in files:
-        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
-            names = [name for name, _ in watched.columns if name in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(_BATCH, columns=["_kafka", *names]):
-                yield from _rows(batch, watched)
+        for batch in file.batches(watched.table, columns):
+            yield from _rows(batch, watched)
 
 
 def _rows(batch: Any, watched: Watched) -> Iterator[Rows]:
@@ -45,9 +41,7 @@ def _rows(batch: Any, watched: Watched) -> Iterator[Rows]:
             batch.column(name) if there else pa.nulls(len(batch), TYPES[kind])
         )
     kafka = batch.column("_kafka")
-    # delta-rs says of what it rewrites that it holds views of texts.
-    named = pc.struct_field(kafka, "topic").cast(pa.string())
-    topics = pc.fill_null(named, "").dictionary_encode()
+    topics = pc.fill_null(pc.struct_field(kafka, "topic"), "").dictionary_encode()
     partitions = pc.fill_null(pc.struct_field(kafka, "partition"), -1).to_numpy()
     offsets = pc.fill_null(pc.struct_field(kafka, "offset"), -1).to_numpy()
     stamps = of_column(pc.struct_field(kafka, "timestamp"))
@@ -70,15 +64,14 @@ def _rows(batch: Any, watched: Watched) -> Iterator[Rows]:
 class FileSums:
     """How many rows a set of data files has, and the sum of their digests.
 
-    Each file is read once: data files never change.
+    Each file is read once for each of its deletion vectors: it never changes.
     """
 
-    def __init__(self, table: Path, watched: Watched) -> None:
-        self._table = table
+    def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._known: dict[str, tuple[int, int]] = {}
+        self._known: dict[DataFile, tuple[int, int]] = {}
 
-    def of(self, files: Iterable[str]) -> tuple[int, int]:
+    def of(self, files: Iterable[DataFile]) -> tuple[int, int]:
         """Rows and sum, modulo 2**64, of all files together."""
         count = total = 0
         for file in files:
@@ -88,9 +81,9 @@ class FileSums:
             total += self._known[file][1]
         return count, total % (1 << 64)
 
-    def _read(self, file: str) -> tuple[int, int]:
+    def _read(self, file: DataFile) -> tuple[int, int]:
         count = total = 0
-        for rows in read_rows([self._table / file], self._watched):
+        for rows in read_rows([file], self._watched):
             count += len(rows.offsets)
             total += sum_of(rows.digests)
         return count, total

@@ -62,7 +62,7 @@ class Scene:
         """The data files of the newest snapshot, in the order in which they were added."""
         log = Log(table)
         log.update()
-        return [table / each for each in log.files]
+        return [table / each.path for each in log.files]
 
     def rows(self, table: Path, *, superseded: bool = False) -> list[Row]:
         """All rows of the newest snapshot, or those of the files that are no longer part of it."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
 from tests.faults.checker.append import is_dark
+from tests.faults.checker.data_files import DataFile
 from tests.faults.checker.evidence import Place, Watched, shown
 from tests.faults.checker.fold import Fold, Ref
 from tests.faults.checker.ledger import Node
@@ -31,7 +31,7 @@ class Snapshots:
         self._newest = -1
         self._log = log
         self._watched = watched
-        self._sums = FileSums(log.path, watched)
+        self._sums = FileSums(watched)
 
     def compare(
         self,
@@ -57,12 +57,12 @@ class Snapshots:
     def _at(
         self,
         node: Node | None,
-        files: Sequence[str],
+        files: Sequence[DataFile],
         version: int,
         fold: Fold,
         records: Mapping[Place, Records],
     ) -> None:
-        there = [each for each in files if (self._log.path / each).exists()]
+        there = [each for each in files if each.is_there(self._log.path)]
         if len(there) < len(files) and version < self._log.version:
             self.unchecked += 1  # VACUUM took what only older versions need
             return
@@ -71,7 +71,7 @@ class Snapshots:
             if self._sums.of(there) == (len(fold.rows), fold.total):
                 return
             found = Differences(node, fold, records)
-            found.read([self._log.path / each for each in there], self._watched)
+            found.read(there, self._watched)
         except (OSError, pa.ArrowException) as fault:
             self.findings.append(Finding(Fault.UNREADABLE, self._watched.name, str(fault)))
             return
@@ -97,7 +97,7 @@ class Differences:
         self._fold = fold
         self._records = records
 
-    def read(self, files: Sequence[Path], watched: Watched) -> None:
+    def read(self, files: Sequence[DataFile], watched: Watched) -> None:
         """Judge all rows, then the keys that have none."""
         seen: set[int] = set()
         for rows in read_rows(files, watched):

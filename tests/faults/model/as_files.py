@@ -6,7 +6,8 @@ from tests.faults.model.committing import if_stale, used, write
 from tests.faults.model.definition import definition
 from tests.faults.model.guards import Guards
 from tests.faults.model.opening import BATCH_FAILED
-from tests.faults.model.records import good, quarantined, readable
+from tests.faults.model.reading import content
+from tests.faults.model.records import good, quarantined, readable, taken
 from tests.faults.model.state import BATCH, PLANNED, STAGED, Driver, Entry, State, Waiting, put
 from tests.faults.model.steps import halted
 
@@ -14,10 +15,12 @@ from tests.faults.model.steps import halted
 def write_files(state: State, guards: Guards, d: int, commit: object) -> State | None:
     """Write files, which nobody sees, and then the bad records; nothing where the plan is stale.
 
-    Files that an earlier attempt left are taken where they are those of this batch. A batch that is
+    Files that an earlier attempt left are taken where they are those of this batch; its bad records
+    are written again from there, under the id of this attempt. A batch that is
     sent has none: its driver commits the entry alone, and looks at the table again, see ``begin``.
-    Rows that rest on those of the table are Spark's to merge: of these only a batch without a good
-    record is committed by the driver.
+    What it does to the rows of the table is told by an index of these as they are now. Where Spark
+    has read the batch, its rows are Spark's to merge: then only one without a good record is
+    committed by the driver.
     """
     driver, log = state.drivers[d], state.table.log
     if driver.phase != PLANNED or driver.planned is None or used(state, commit):
@@ -26,7 +29,7 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
     if asks and guards.left_to_spark:
         return None
     entry = driver.planned._replace(commit=commit, made=made)
-    if state.effect.change and good(state.topic, guards, entry):
+    if state.effect.change and entry.read and good(state.topic, guards, entry):
         return None
     if (ended := if_stale(state, guards, d, entry)) is not None:
         return ended
@@ -41,8 +44,11 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
             entry = _holding(entry, left)
         else:
             entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
-            if guards.quarantine_ahead:
-                state = state._replace(table=quarantined(state, entry))
+        if guards.quarantine_ahead and (left is None or guards.bad_again):
+            state = state._replace(table=quarantined(state, entry, entry.read, entry.cuts))
+    if state.effect.change:
+        wrote = state.effect.change(content(log), taken(state.topic, guards, entry))
+        entry = entry._replace(wrote=wrote)
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=STAGED, planned=entry, snapshot=snapshot))
 

@@ -1,5 +1,5 @@
-"""What is explored of commits that may be the driver's, or Spark's: of appends as files, of totals,
-of first rows, and of records that are sent.
+"""What is explored of commits that may be the driver's, or Spark's: of appends, totals and first
+rows as files, and of records that are sent.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Guards:
     """And only into a table that is defined as it was then."""
     waits_whole: bool = True
     """And only while all of them are there."""
-    waits_good: bool = True
-    """No files wait of a batch with bad records: these carry the id of the attempt."""
+    bad_again: bool = True
+    """The bad records of files that wait are written again: they carry the id of the attempt."""
     rows_unmoved: bool = True
     """Delta's: a MERGE is refused where rows have come or gone since it read them."""
     acknowledged: bool = True

@@ -9,7 +9,7 @@ from typing import Any
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitRecord
 from tests.builders import PIPELINE
-from tests.doubles import NO_SESSION, Driver, Killed, World, a_pipeline
+from tests.doubles import Driver, Killed, World, a_pipeline
 from tests.faults.checker.at_length import at_length
 from tests.faults.model.conformance import check_trace
 
@@ -47,7 +47,7 @@ class Recorder:
         """An operator accepts something, or dies in a step of it."""
         name, operator = self.driver()
         operator.crash.step = crash
-        self.did(name, lambda: operator.ingest.resume(NO_SESSION, what))
+        self.did(name, lambda: operator.ingest.resume(what))
 
     def closed(self, name: str) -> None:
         self._said(name, "close")

@@ -28,24 +28,28 @@ def readable(topic: Topic, entry: Entry) -> bool:
     return entry.start == entry.until or topic.low <= entry.start < entry.until <= topic.end
 
 
-def quarantined(state: State, entry: Entry) -> Table:
-    """The table with the bad records of a batch in quarantine, under the entry's commit id."""
+def quarantined(
+    state: State, entry: Entry, read: int | None = None, cuts: int | None = None
+) -> Table:
+    """The table with the bad records of a batch in quarantine, under the entry's commit id.
+
+    They were read from the incarnation ``read`` after so many ``cuts``; None: they are read now.
+    """
     topic, table = state.topic, state.table
     if entry.kind != BATCH or entry.start is None or entry.until is None:
         return table
     offsets = [each for each in topic.bad if entry.start <= each < entry.until]
-    rows = tuple(Bad(entry.commit, topic.id, each, topic.epoch) for each in offsets)
+    source = topic.id if read is None else read, topic.epoch if cuts is None else cuts
+    rows = tuple(Bad(entry.commit, source[0], each, source[1]) for each in offsets)
     return table._replace(quarantine=table.quarantine + rows)
 
 
 def left_waiting(state: State, guards: Guards, d: int) -> State:
     """The state in which the files that driver ``d`` did not commit wait for its next attempt."""
-    driver, topic = state.drivers[d], state.topic
+    driver = state.drivers[d]
     entry = driver.planned
     if entry is None or not entry.as_files or entry.kind != BATCH or state.effect.sends:
         return state
     start, until = entry.holds or (entry.start or 0, entry.until or 0)
-    if guards.waits_good and any(start <= each < until for each in topic.bad):
-        return state
     waiting = Waiting(start, until, entry.read, entry.cuts, entry.made)
     return put(state, d, driver._replace(waiting=waiting))

@@ -161,7 +161,7 @@ REMOVALS: Sequence[Removal] = (
     _without("waits_for_range", DUPLICATE, _EITHER, {"answer": 1}),
     _without("waits_for_definition", UNFIT, _EITHER, {"alter": 1}),
     _without("waits_whole", LOST, _EITHER, {"optimize": 1, "vacuum": 1}),
-    _without("waits_good", LOST, _EITHER, {"optimize": 1}, **_BAD),
+    _without("bad_again", LOST, _EITHER, {"optimize": 1}, **_BAD),
     _without("quarantine_ahead", LOST, LOCKED, {"crash": 1}, of="as files", **_BAD_AS_FILES),
     _without("quarantine_tagged", DUPLICATE, ONE, {"optimize": 1}, of="as files", **_BAD_AS_FILES),
     # Where batches keep totals or first rows, or send their records.
@@ -169,6 +169,7 @@ REMOVALS: Sequence[Removal] = (
     _without("fresh_checkpoint contiguity", WRONG_ROWS, LOCKED, {"crash": 1}, effect=TOTALS),
     _without("rows_unmoved", WRONG_ROWS, _TO_AND_FRO, {"restore": 2}, effect=TOTALS),
     _without("rows_unmoved", WRONG_ROWS, _TO_AND_FRO, {"restore": 2}, effect=FIRST_ROWS),
+    _without("exact_version", WRONG_ROWS, _EITHER_TWO, effect=TOTALS),
     _without("acknowledged", UNSENT, ONE, {"crash": 1}, effect=AT_LEAST_ONCE),
     _without("sent_once", REPEATED, ONE, {"fail": 1}, effect=AT_LEAST_ONCE),
     _without("acknowledged", UNSENT, ONE, {"crash": 1}, effect=AT_MOST_ONCE),

@@ -15,7 +15,7 @@ from rivermouth.config import OnDataLoss
 from rivermouth.errors import Halt
 from rivermouth.protocol.offsets import OffsetRange
 from tests.builders import place
-from tests.doubles import NO_SESSION, STEPS, accept_in
+from tests.doubles import STEPS, accept_in
 from tests.faults.model.recorder import Recorder
 
 KILLED = 0.6
@@ -84,7 +84,7 @@ class Roaming:
     def _resume(self, accept: str, step: str) -> None:
         _, operator = self.recorder.driver(on_data_loss=OnDataLoss.RECORD)
         operator.crash.step = step
-        operator.ingest.resume(NO_SESSION, accept)
+        operator.ingest.resume(accept)
 
     def _deleted(self) -> None:
         """Others delete a row, and an operator accepts that, at once or never."""

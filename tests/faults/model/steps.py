@@ -187,7 +187,7 @@ def see(state: State, guards: Guards, d: int) -> State | None:
     entry = entry._replace(epoch=epoch)
     if not guards.read_again:
         return put(state, d, driver._replace(planned=entry, look=SEEN))
-    entry = entry._replace(commit=None, read=0, cuts=0, made=NOT_TOLD, holds=None)
+    entry = entry._replace(commit=None, read=0, cuts=0, wrote=(), made=NOT_TOLD, holds=None)
     again = driver._replace(phase=PLANNED, planned=entry, waiting=None, look=SEEN)
     return put(state, d, again)
 

@@ -15,12 +15,13 @@ import pytest
 
 import rivermouth as package
 from rivermouth.cli.app import main
-from rivermouth.config import json_schema
+from rivermouth.config import json_schema, load, unresolved
 from rivermouth.errors import RivermouthError, SetupError
 from rivermouth.local.machine import CAPACITY, MEMORY, heap_settings
 from rivermouth.local.scratch import scratch_root
 from rivermouth.run.outcome import NOT_OK
 from rivermouth.run.report import exit_code
+from rivermouth.run.starting import start_spark
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
 pytestmark = pytest.mark.unit
@@ -274,7 +275,6 @@ class TwoTopics:
     ids=["none", "further ones", "one of ours"],
 )
 def test_the_session_of_a_run_has_the_memory_for_its_partitions_and_the_settings_of_the_file(
-    rivermouth: Rivermouth,
     lake_yml: Path,
     monkeypatch: pytest.MonkeyPatch,
     section: str,
@@ -287,15 +287,13 @@ def test_the_session_of_a_run_has_the_memory_for_its_partitions_and_the_settings
         given.append(settings)
         raise SetupError("no Spark here")
 
-    monkeypatch.setattr("rivermouth.run.starting.Stop.listen", lambda stop: None)
     monkeypatch.setattr("rivermouth.kafka.client.Kafka", TwoTopics)
     monkeypatch.setattr("rivermouth.local.machine.memory_mb", lambda: 24_000)
-    monkeypatch.setattr("rivermouth.local.jars.jars", lambda *_, **named: ())
     monkeypatch.setattr("rivermouth.local.session.start_session", started)
 
-    ended = rivermouth("run", lake_yml, "--select", "bids")
+    with pytest.raises(SetupError, match="no Spark here"):
+        start_spark(load(lake_yml), None, unresolved, ["bids"])
 
-    assert (ended.code, "no Spark here" in ended.err) == (2, True)
     assert given == [{**heap_settings([2_000], 24_000), **own}]
     assert given[0][MEMORY] == "6465m", "more than a session has that knows of no partition"
 

@@ -26,7 +26,7 @@ def _registered() -> Iterator[None]:
         (LOCAL, False, "files"),
         (CLUSTER, False, "dataframe_writer"),
         (CONNECT, False, "dataframe_writer"),
-        (LOCAL, True, "merge"),
+        (LOCAL, True, "files"),
         (CLUSTER, True, "merge"),
         (SERVERLESS, True, "replace_using"),
         (CONNECT, True, "replace_using"),
@@ -42,7 +42,7 @@ def test_rows_land_by_the_first_way_that_the_platform_allows(
 def test_a_registered_landing_comes_first_where_the_platform_has_what_it_needs() -> None:
     assert LANDINGS.first(LOCAL, keyed=False).name == "staged_insert"
     assert LANDINGS.first(SERVERLESS, keyed=False).name == "dataframe_writer"
-    assert LANDINGS.first(LOCAL, keyed=True).name == "merge"
+    assert LANDINGS.first(LOCAL, keyed=True).name == "files"
 
 
 def test_where_nothing_fits_the_platform_is_named() -> None:

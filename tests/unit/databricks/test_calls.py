@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from rivermouth.errors import ConfigError, OffsetGap
 from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.run.outcome import Report, ended
 from rivermouth.run.report import Listener, PipelineReport, Silent
+from rivermouth.spark.session import Spark
 from rivermouth.verification import ProofFiles, Since, Verification
 from rivermouth.verification.result import PipelineProof
 from tests.lake import Heard
@@ -68,10 +70,10 @@ class Runs:
     names: list[str] = field(default_factory=list)
     listener: Listener | None = None
     ends: dict[str, OffsetGap] = field(default_factory=dict)
+    reads: bool = True
+    """Whether there are records to read, so that a session is needed."""
 
-    def __call__(
-        self, config: Config, session: SparkSession, scratch: Path, **settings: Any
-    ) -> Runs:
+    def __call__(self, config: Config, session: Spark, scratch: Path, **settings: Any) -> Runs:
         self.made.append({"config": config, "session": session, "scratch": scratch, **settings})
         return self
 
@@ -79,6 +81,9 @@ class Runs:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         del stop
+        if self.reads:
+            with ThreadPoolExecutor(1) as threads:
+                assert threads.submit(self.made[-1]["session"].session).result() is SESSION
         self.names, self.listener = [*names], listener
         reports = [did(each, self.ends.get(each)) for each in names]
         for each in reports:
@@ -146,7 +151,7 @@ def test_a_session_that_is_given_is_used_and_not_ended(
     report = rivermouth.ingest(file, SESSION, continuous=True, audit=True)
     assert report.pipelines == (did("a"), did("b"))
     [made] = runs.made
-    assert (made["session"], made["platform"]) == (SESSION, LOCAL)
+    assert (made["session"].started, made["platform"]) == (SESSION, LOCAL)
     assert (made["continuous"], made["audit"]) == (True, True)
     assert (sessions.started, sessions.ended) == (0, 0)
 
@@ -160,6 +165,13 @@ def test_without_one_a_session_is_started_and_ended_and_the_handler_of_ctrl_c_st
     assert signal.getsignal(signal.SIGINT) is before
     assert capfd.readouterr() == ("", "")
     assert runs.names == ["a", "b"]
+
+
+def test_without_records_none_is_started(file: Path, runs: Runs, sessions: Sessions) -> None:
+    runs.reads = False
+    assert rivermouth.ingest(file).ok
+    assert [made["platform"] for made in runs.made] == [LOCAL]
+    assert (sessions.started, sessions.ended) == (0, 0)
 
 
 @pytest.mark.parametrize("where", ["file", "in_catalog"])

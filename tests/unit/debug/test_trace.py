@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth import debug
 from tests.builders import place
-from tests.doubles import NO_SESSION, Driver, Killed, World
+from tests.doubles import Driver, Killed, World
 
 pytestmark = pytest.mark.unit
 
@@ -55,7 +55,7 @@ def test_a_killed_process_has_no_further_lines_and_a_resume_says_what_it_is(file
         Driver(world).open().batch(3, crash="write returned")
     assert steps(file)[-1]["step"] == "see"
     world.truncate()
-    Driver(world).ingest.resume(NO_SESSION, "reset")
+    Driver(world).ingest.resume("reset")
     plan = next(each for each in steps(file) if each.get("kind") == "resume")
     assert (plan["sequence"], plan["ranges"]) == (3, [["t", 0, 0, 0]])
 

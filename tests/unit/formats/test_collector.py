@@ -14,7 +14,7 @@ import pytest
 from rivermouth.formats.arrow import Stage, spare_what_is_loaded, without_collector
 from rivermouth.write.files.bad_records import QuarantineTarget
 from rivermouth.write.files.data_files import Folder
-from rivermouth.write.landings.files import task
+from rivermouth.write.files.writing import Writing
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ NOBODY: Any = None
 
 def writing(folder: Path) -> Task:
     into = Folder(str(folder), [], tight=False)
-    return task(into, QuarantineTarget(into, "c", "p", 1, {}))
+    return Writing(into, QuarantineTarget(into, "c", "p", 1, {}))
 
 
 def decoding(folder: Path) -> Task:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import DiskFull, SetupError
-from rivermouth.local.cache import cache_folder, writing
+from rivermouth.local.scratch import cache_folder, writing
 
 pytestmark = pytest.mark.unit
 

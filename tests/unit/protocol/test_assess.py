@@ -29,7 +29,6 @@ from rivermouth.warehouse.ledger import audit_ledger, read_ledger
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import place, position, replayed, span
 from tests.doubles import (
-    NO_SESSION,
     Driver,
     Killed,
     MemoryKafka,
@@ -149,7 +148,7 @@ def restore_and_recreate_topic(world: World) -> None:
 
 def accept_a_restore(world: World) -> None:
     world.restore(1)
-    Driver(world).ingest.resume(NO_SESSION, "restore")
+    Driver(world).ingest.resume("restore")
 
 
 def die(world: World) -> None:

@@ -13,7 +13,7 @@ from rivermouth.config import Catalog, Pipeline
 from rivermouth.errors import Halt, RangesRefused
 from rivermouth.replay.ranges import EntryBound, ranges, recorded_in
 from tests.builders import CLUSTER, PIPELINE, TOPICS, TableLog, entry_after, span
-from tests.doubles import NO_SESSION, Driver, WatchedLog, World
+from tests.doubles import Driver, WatchedLog, World
 from tests.memory import MemoryLog, MemoryTable
 from tests.unit.verification.doubles import configured
 
@@ -101,7 +101,7 @@ def test_after_an_accepted_restore_those_are_in_effect_that_the_table_rests_on(
     driver.batch()
     rolled_back = world.newest.sequence
     world.restore(before)
-    Driver(world).ingest.resume(NO_SESSION, "restore")
+    Driver(world).ingest.resume("restore")
     Driver(world).open().batch()
 
     found = recorded_in(MemoryLog(world.log), pipeline)

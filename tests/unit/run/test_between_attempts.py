@@ -10,7 +10,6 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from rivermouth.config import Retry
 from rivermouth.errors import (
@@ -25,7 +24,7 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.warehouse.ports import Attempts
 from tests.builders import PIPELINE, place, position
-from tests.doubles import NO_SESSION, Driver, MemoryKafka, World, a_pipeline, until_done
+from tests.doubles import Driver, MemoryKafka, World, a_pipeline, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -57,8 +56,8 @@ def test_a_restore_in_the_pause_of_a_resume_is_not_accepted_with_the_first_one()
     operator = paused(world, lambda _: world.restore(1))
     operator.crash.step = "conflicts"
     with pytest.raises(TableUndone):
-        operator.ingest.resume(NO_SESSION, "restore")
-    assert Driver(world).ingest.resume(NO_SESSION, "restore") == position(0)
+        operator.ingest.resume("restore")
+    assert Driver(world).ingest.resume("restore") == position(0)
     until_done(world)
     assert world.history.faults == ()
     assert world.history.position == Position(world.ends)
@@ -76,7 +75,7 @@ def test_what_is_undone_no_more_is_not_accepted_and_no_record_comes_twice(when: 
     if when == "before the answer":
         _meets(operator, lambda: world.restore(3))
     with pytest.raises(ResumeRefused, match="is undone"):
-        operator.ingest.resume(NO_SESSION, "restore")
+        operator.ingest.resume("restore")
     until_done(world)
     assert world.applied() == [(place(), offset) for offset in range(9)]
 
@@ -89,12 +88,34 @@ def test_a_rollback_that_another_driver_accepts_in_the_pause_overtakes_the_opera
     world.restore(2)
 
     def meanwhile(_: float) -> None:
-        Driver(world).ingest.resume(NO_SESSION, "restore")
+        Driver(world).ingest.resume("restore")
 
     operator = paused(world, meanwhile)
     operator.crash.step = "conflicts"
     with pytest.raises(Superseded):
-        operator.ingest.resume(NO_SESSION, "restore")
+        operator.ingest.resume("restore")
+    assert world.history.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("happens", "expected"),
+    [(lambda world: world.did("OPTIMIZE"), [0, 0, 3, 0, 0]), (lambda _: None, [1, 2, 3, 4, 5])],
+    ids=["others commit", "nobody does"],
+)
+def test_where_others_have_committed_some_tries_in_a_row_have_no_pause_in_between(
+    happens: Callable[[World], None], expected: list[float]
+) -> None:
+    world, heard = World(ends={place(): 9}), list[float]()
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+    operator = Driver(world)
+    _with(operator, attempts=Attempts(lambda: iter([1.0, 2, 3, 4, 5]), heard.append))
+    operator.crash.step, operator.crash.times = "conflicts", 5
+    _meets(operator, lambda: happens(world))
+    operator.ingest.resume("restore")
+    assert heard == expected
     assert world.history.faults == ()
 
 
@@ -102,10 +123,10 @@ def _meets(operator: Driver, happening: Callable[[], None]) -> None:
     """Let something happen at the first write of an operator, which conflicts with it."""
     writes = operator.ingest._edges.at.writes
 
-    def and_record(session: SparkSession, plan: CommitPlan) -> None:
+    def and_record(plan: CommitPlan) -> None:
         if operator.crash.times:
             happening()
-        writes.record(session, plan)
+        writes.record(plan)
 
     _with(operator, writes=replace(writes, record=and_record))
 

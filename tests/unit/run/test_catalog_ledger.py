@@ -10,7 +10,7 @@ from rivermouth.errors import CommitUnknown, LedgerTrimmed, OffsetsTableAhead
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.offsets import Position
 from tests.builders import place, position
-from tests.doubles import NO_SESSION, Driver, World, until_done
+from tests.doubles import Driver, World, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -43,7 +43,7 @@ def test_a_table_made_anew_is_never_taken_for_clean_up(operations: tuple[str, ..
             Driver(world).open()
         assert "--accept reset" in caught.value.remedy
     assert len(world.commits) == before, "nothing was written"
-    assert Driver(world).ingest.resume(NO_SESSION, "reset") == position(0)
+    assert Driver(world).ingest.resume("reset") == position(0)
     until_done(world)
     assert world.applied() == [(place(), n) for n in range(15)]
     assert world.history.faults == ()

@@ -11,7 +11,7 @@ from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import OffsetsTable
 from tests.builders import PIPELINE, place, span
-from tests.doubles import NO_SESSION, Crash, Heard, World, edges, until_done
+from tests.doubles import Crash, Heard, World, edges, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +31,7 @@ class Start:
     def __call__(self) -> int:
         """Open the pipeline; return the sequence that it then stands at."""
         ingest = Ingest(self._edges)
-        ingest.open(NO_SESSION)
+        ingest.open()
         return self._world.newest.sequence
 
     def known(self) -> Recorded | None:

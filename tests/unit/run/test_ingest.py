@@ -28,12 +28,11 @@ from rivermouth.errors import (
 from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.history import PERIODS_KEPT
-from rivermouth.protocol.offsets import TopicPartition
+from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run import committer
 from rivermouth.run.ingest import Ingest
 from tests.builders import TABLE, TOPICS, place, position, span
 from tests.doubles import (
-    NO_SESSION,
     STEPS,
     Driver,
     Killed,
@@ -412,10 +411,24 @@ def test_a_commit_is_told_although_an_earlier_one_did_not_come_into_the_offsets_
     driver = Driver(world).open()
     heard = driver.heard
     ingest = Ingest(edges(world, driver.crash, heard, None, Refusing()))
-    ingest.open(NO_SESSION)
+    ingest.open()
     driver.ingest = ingest
 
     with pytest.raises(ProjectionFailed):
         driver.batch()
 
     assert [each.sequence for each in heard.commits] == [1, 2]
+
+
+def test_what_waits_to_be_read_is_told_by_the_opening() -> None:
+    """A partition that Kafka did not tell of may hold records: it is read."""
+    world = a_world(10)
+    driver = Driver(world).open()
+    assert driver.ingest.waiting(driver.stands)
+    driver.batch()
+
+    driver = Driver(world).open()
+    assert not driver.ingest.waiting(driver.stands)
+    assert driver.ingest.waiting(Position({**driver.stands.offsets, place(7): 0}))
+    world.ends[place()] = 11
+    assert not driver.ingest.waiting(driver.stands), "a run ends where its topics ended then"

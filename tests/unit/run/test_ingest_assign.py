@@ -14,7 +14,7 @@ from rivermouth.errors import (
 )
 from rivermouth.protocol.offsets import Position
 from tests.builders import TOPIC, place
-from tests.doubles import NO_SESSION, Driver, World, a_pipeline
+from tests.doubles import Driver, World, a_pipeline
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -163,9 +163,9 @@ def test_a_topic_that_was_created_again_does_not_go_on_at_the_former_offset_of_a
     world.ends = {ZERO: 9, ONE: 9, TWO: 9}
     driver = Driver(world, assigned(0))
     with pytest.raises(ResumeRefused, match="topic is not what there is to accept") as refused:
-        driver.ingest.resume(NO_SESSION, "topic")
+        driver.ingest.resume("topic")
     assert refused.value.expected == "--accept partitions,topic"
-    driver.ingest.resume(NO_SESSION, "partitions,topic")
+    driver.ingest.resume("partitions,topic")
     assert Driver(world, assigned(0, 1)).open().stands == Position({ZERO: 0, ONE: 0})
 
 
@@ -175,7 +175,7 @@ def test_a_restore_goes_on_with_the_partitions_that_are_assigned() -> None:
     version = max(world.kept)
     read(world, assigned(0, 1))
     world.restore(version)
-    Driver(world, assigned(0, 1)).ingest.resume(NO_SESSION, "restore")
+    Driver(world, assigned(0, 1)).ingest.resume("restore")
     read(world, assigned(0, 1))
     assert len(world.applied()) == len(set(world.applied())) == 11
 

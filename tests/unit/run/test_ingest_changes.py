@@ -12,7 +12,7 @@ from rivermouth.protocol.accept_changes import Offsets, ResumePlan
 from rivermouth.protocol.entry import Change, Entry, Move
 from rivermouth.protocol.offsets import Position
 from tests.builders import place, position, replayed
-from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline
+from tests.doubles import STEPS, Driver, Killed, World, a_pipeline
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -71,7 +71,7 @@ def resume(
 ) -> Position:
     driver = Driver(world, pipeline)
     driver.crash.step = crash
-    return driver.ingest.resume(NO_SESSION, accept, offsets)
+    return driver.ingest.resume(accept, offsets)
 
 
 def check_goes_on(world: World, at: Position) -> None:
@@ -223,7 +223,7 @@ def test_a_plan_tells_what_may_be_lost_or_doubled_and_writes_nothing_if_refused(
         plans.append(plan)
         return False
 
-    at = Driver(world).ingest.resume(NO_SESSION, "topic", None, refuse)
+    at = Driver(world).ingest.resume("topic", None, refuse)
 
     assert (at, len(world.commits)) == (position(0, 2), before)
     [plan] = plans

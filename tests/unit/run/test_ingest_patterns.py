@@ -17,7 +17,7 @@ from rivermouth.errors import (
 )
 from rivermouth.protocol.offsets import Position
 from tests.builders import place
-from tests.doubles import NO_SESSION, Driver, World, a_pipeline
+from tests.doubles import Driver, World, a_pipeline
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -104,7 +104,7 @@ def test_a_topic_that_is_gone_with_records_that_were_not_read_halts_until_accept
     with pytest.raises(PartitionGone) as halted:
         Driver(world, pattern()).open()
     assert halted.value.found == "in_b-0 had 1 offsets more"
-    Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
+    Driver(world, pattern()).ingest.resume("partitions")
     driver = read(world, pattern())
     assert driver.heard.opening.vanished == ()
     assert {each for each, _ in world.applied()} == {A, B}
@@ -135,7 +135,7 @@ def test_after_a_restore_records_of_a_topic_that_is_gone_are_missed() -> None:
     read(world, pattern())
     world.restore(before)
     there(world, ["in_a"])
-    Driver(world, pattern()).ingest.resume(NO_SESSION, "restore")
+    Driver(world, pattern()).ingest.resume("restore")
     with pytest.raises(PartitionGone) as halted:
         Driver(world, pattern()).open()
     assert halted.value.found == "in_b-0 had 2 offsets more"
@@ -165,7 +165,7 @@ def test_all_partitions_of_a_topic_go_together() -> None:
     world.ends[other] = 1
     read(world, pattern(), limit=2)
     there(world, ["in_a"])
-    Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
+    Driver(world, pattern()).ingest.resume("partitions")
     assert Driver(world, pattern()).open().heard.opening.vanished == ()
 
 
@@ -175,7 +175,7 @@ def test_where_nothing_matches_any_more_what_was_not_read_can_be_accepted() -> N
     there(world, [])
     with pytest.raises(PartitionGone):
         Driver(world, pattern()).open()
-    Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
+    Driver(world, pattern()).ingest.resume("partitions")
     with pytest.raises(TopicMissing):
         Driver(world, pattern()).open()
 
@@ -186,7 +186,7 @@ def test_another_cluster_that_lacks_topics_is_not_accepted() -> None:
     there(world, ["in_a"])
     world.cluster = "another"
     with pytest.raises(ResumeRefused, match="not in the other cluster") as refused:
-        Driver(world, pattern()).ingest.resume(NO_SESSION, "cluster", "same")
+        Driver(world, pattern()).ingest.resume("cluster", "same")
     assert "in_b" in refused.value.expected
 
 

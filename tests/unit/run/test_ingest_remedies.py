@@ -23,7 +23,6 @@ from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.ingest import Ingest
 from tests.builders import TOPICS, place, position, span
 from tests.doubles import (
-    NO_SESSION,
     STEPS,
     Driver,
     Killed,
@@ -44,7 +43,7 @@ RECORDING = a_pipeline(on_data_loss=OnDataLoss.RECORD)
 def resume(world: World, accept: str, crash: str = "") -> Position:
     driver = Driver(world)
     driver.crash.step = crash
-    return driver.ingest.resume(NO_SESSION, accept)
+    return driver.ingest.resume(accept)
 
 
 # Accepting a RESTORE
@@ -80,10 +79,10 @@ def test_accepting_reads_no_more_of_the_log_than_a_start() -> None:
     store = replace(given.at.store, log=log)
     ingest = Ingest(replace(given, at=replace(given.at, store=store)))
     with pytest.raises(TableUndone):
-        ingest.open(NO_SESSION)
+        ingest.open()
     by_start = {*log.read}
     log.read.clear()
-    ingest.resume(NO_SESSION, "restore")
+    ingest.resume("restore")
     assert log.read == by_start == {28, 29, 30, 31, 32}, "from what entry 29 was planned on"
 
 
@@ -130,7 +129,7 @@ def test_a_restore_to_an_emptied_table_goes_on_where_the_partitions_once_began()
     world.ends[place()] = 50
     with pytest.raises(TableUndone, match="--accept restore"):
         Driver(world, latest).open()
-    assert Driver(world, latest).ingest.resume(NO_SESSION, "restore") == position(10)
+    assert Driver(world, latest).ingest.resume("restore") == position(10)
     driver = Driver(world, latest).open()
     driver.batch()
     assert driver.stands == position(50)
@@ -258,11 +257,11 @@ def test_a_partition_begins_where_it_began_in_the_topic_that_there_is_now() -> N
     world.truncate()
     world.topics = {"t": "t-1", "u": "u-2"}
     world.ends[u] = 4
-    Driver(world, both).ingest.resume(NO_SESSION, "reset")
+    Driver(world, both).ingest.resume("reset")
     world.ends[u] = 20
     Driver(world, both).open().batch()
     world.restore(version)
-    assert Driver(world, both).ingest.resume(NO_SESSION, "restore") == Position({place(): 6, u: 4})
+    assert Driver(world, both).ingest.resume("restore") == Position({place(): 6, u: 4})
 
 
 def test_a_restore_to_an_emptied_table_forgets_a_former_topic() -> None:
@@ -301,7 +300,7 @@ def test_after_a_reset_nothing_of_a_former_source_is_recorded() -> None:
     world.truncate()
     world.cluster, world.topics = "other", {"t": "t-2", "u": "u-2"}
     driver = Driver(world)
-    driver.ingest.resume(NO_SESSION, "reset")
+    driver.ingest.resume("reset")
     assert world.newest.topics == {"t": "t-2"}
     Driver(world, a_pipeline("t", "u")).open().batch()
     assert world.newest.topics == {"t": "t-2", "u": "u-2"}
@@ -318,7 +317,7 @@ def test_an_accepted_restore_accepts_no_other_keys() -> None:
     world = restored()
     before = len(world.commits)
     with pytest.raises(IdentityChanged, match="keys"):
-        Driver(world, a_pipeline(keys=("id",))).ingest.resume(NO_SESSION, "restore")
+        Driver(world, a_pipeline(keys=("id",))).ingest.resume("restore")
     assert len(world.commits) == before
 
 

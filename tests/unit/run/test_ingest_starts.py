@@ -12,7 +12,7 @@ from rivermouth.errors import IdentityChanged, TableUndone, TopicRecreated
 from rivermouth.protocol.accept_changes import START
 from rivermouth.protocol.offsets import Position
 from tests.builders import place
-from tests.doubles import NO_SESSION, Driver, World, a_pipeline
+from tests.doubles import Driver, World, a_pipeline
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -63,14 +63,14 @@ def test_what_an_operator_accepts_first_moves_no_start(happen: Callable[[World],
     accept = happen(world)
     with pytest.raises((TopicRecreated, TableUndone)):
         Driver(world, with_new_topic()).open()
-    Driver(world, with_new_topic()).ingest.resume(NO_SESSION, accept)
+    Driver(world, with_new_topic()).ingest.resume(accept)
     assert Driver(world, with_new_topic()).open().stands.get(NEW) == 40
 
 
 def test_in_another_cluster_a_pipeline_may_start_at_a_time() -> None:
     world = a_world()
     world.cluster = "another"
-    went_on = Driver(world, with_new_topic()).ingest.resume(NO_SESSION, "cluster", START)
+    went_on = Driver(world, with_new_topic()).ingest.resume("cluster", START)
     assert went_on == Position({OLD: 0, NEW: 40})
 
 
@@ -92,6 +92,6 @@ def test_what_an_operator_accepts_lets_no_pipeline_read_the_topic_of_another(
     else:
         accept = happen(world)
     both = a_pipeline("t", "b")
-    Driver(world, both).ingest.resume(NO_SESSION, accept)
+    Driver(world, both).ingest.resume(accept)
     with pytest.raises(IdentityChanged, match="other has written topic b into this table"):
         Driver(world, both).open()

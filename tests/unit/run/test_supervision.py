@@ -251,7 +251,7 @@ class Reading:
 
     def attempt(self) -> None:
         ingest = Ingest(edges(self.world, Crash(), self.watch, pipeline=RECORDING))
-        starts = ingest.open(NO_SESSION)
+        starts = ingest.open()
         next(self.act)(self.world)
         planned, ended = DriverPlanned(ingest, starts), self.watch.trigger_ended
         planned.run(NO_SESSION, {}, threading.Event(), ended, endless=False)

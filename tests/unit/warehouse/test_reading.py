@@ -7,7 +7,7 @@ import pytest
 from rivermouth.warehouse.ledger import audit_ledger, read_ledger, read_on
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import TABLE, place, position
-from tests.doubles import NO_SESSION, Driver, WatchedLog, World, a_pipeline, until_done
+from tests.doubles import Driver, WatchedLog, World, a_pipeline, until_done
 from tests.memory import MemoryLog
 
 pytestmark = pytest.mark.unit
@@ -78,7 +78,7 @@ def test_a_restore_leads_back_to_the_entry_that_it_left_in_effect(world: World) 
 
 def test_a_restore_that_was_accepted_leads_back_no_further(world: World) -> None:
     world.restore(3)
-    Driver(world).ingest.resume(NO_SESSION, "restore")
+    Driver(world).ingest.resume("restore")
     log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert min(log.read) == 10, "the RESTORE, on which the accepting entry was planned"

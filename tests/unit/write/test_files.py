@@ -18,9 +18,9 @@ from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import data_files
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget
-from rivermouth.write.files.data_files import DataFile, Folder, counted, counted_ranges, records_of
+from rivermouth.write.files.data_files import Counted, Folder, counted
 from rivermouth.write.files.statistics import Leaf
-from rivermouth.write.landings.files import Written, collected, task
+from rivermouth.write.files.writing import Writing, Written, collected
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -68,19 +68,21 @@ def run(folder: Path, *batches: pa.RecordBatch) -> Written:
 def of(folder: Path, target: Folder) -> Any:
     (folder / "good").mkdir(exist_ok=True)
     good = Folder(str(folder / "good"), (Leaf(("n",), "long"),), tight=False)
-    return task(good, QuarantineTarget(target, "c-1", "p", 7, {"RM603": "not JSON"}))
+    return Writing(good, QuarantineTarget(target, "c-1", "p", 7, {"RM603": "not JSON"}))
 
 
 def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:
-    assert run(tmp_path, batch()) == Written((), ())
+    assert run(tmp_path, batch()) == Written((), (), Counted(), ())
     assert not list(tmp_path.rglob("*.parquet"))
     assert not (tmp_path / "bad").exists()
 
 
 def test_good_rows_are_one_file_with_counts_by_partition(tmp_path: Path) -> None:
-    [only] = run(tmp_path, batch(1, 2), batch(5, partition=1)).good
+    found = run(tmp_path, batch(1, 2), batch(5, partition=1))
+    [only] = found.good
 
-    assert only.records == {("t", 0): 2, ("t", 1): 1}
+    assert found.counted == Counted(Counter({("t", 0): 2, ("t", 1): 1}))
+    assert only.rows == 3
     assert json.loads(only.statistics)["maxValues"] == {"n": 5}
     path = tmp_path / "good" / only.name
     assert path.stat().st_size == only.size
@@ -104,9 +106,8 @@ def test_a_row_group_bounds_no_floating_numbers_since_a_nan_would_be_beyond(tmp_
     rows = pa.RecordBatch.from_pylist(
         [{"s": {"n": 1, "f": float("nan")}, "f": 0.5, "t": "a", "l": [1.5]}], pa.schema(columns)
     )
-    kafka = batch(1).column("_kafka")
     files = data_files.Files(Folder(str(tmp_path), (), tight=False), 0)
-    files.add(rows, kafka)
+    files.add(rows)
     [only] = files.end()
     group = pq.ParquetFile(tmp_path / only.name).metadata.row_group(0)
     held = [group.column(each) for each in range(group.num_columns)]
@@ -117,8 +118,9 @@ def test_a_row_group_bounds_no_floating_numbers_since_a_nan_would_be_beyond(tmp_
 def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
     found = run(tmp_path, batch(1, 2, 3, bad=(2,)), batch(4, bad=(4,), partition=1))
 
-    [good], [bad] = found.good, found.bad
-    assert (good.records, bad.records) == ({("t", 0): 2}, {("t", 0): 1, ("t", 1): 1})
+    [good], [bad], counts = found.good, found.bad, found.counted
+    assert (good.rows, bad.rows) == (2, 2)
+    assert (counts.good, counts.bad) == ({("t", 0): 2, ("t", 1): 0}, {("t", 0): 1, ("t", 1): 1})
     first, second = pq.read_table(tmp_path / "bad" / bad.name).to_pylist()
     assert datetime.now(timezone.utc) >= first.pop("quarantined_at") > AT
     assert first == {
@@ -150,12 +152,12 @@ def test_a_file_ends_with_the_row_group_that_makes_it_large_enough(
     monkeypatch.setattr(data_files, "FILE_BYTES", 1)
     found = run(tmp_path, batch(1), batch(2), batch(3)).good
 
-    assert [each.records for each in found] == [{("t", 0): 2}, {("t", 0): 1}]
+    assert [each.rows for each in found] == [2, 1]
     assert [json.loads(each.statistics)["minValues"]["n"] for each in found] == [1, 3]
     assert len({each.name for each in found}) == 2
 
 
-@pytest.mark.parametrize("completed", [0, 2])
+@pytest.mark.parametrize("completed", [0, 4])
 def test_a_task_that_fails_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: int
 ) -> None:
@@ -166,7 +168,7 @@ def test_a_task_that_fails_leaves_no_file(
     def failing() -> Iterator[pa.RecordBatch]:
         yield batch(1, 2, bad=(1,))
         yield batch(3, 4, bad=(4,))
-        assert len(list(tmp_path.rglob("*.parquet"))) == 2 + completed
+        assert len(list(tmp_path.rglob("*.parquet"))) == completed
         raise OSError("no space left")
 
     writing = of(tmp_path, Folder(str(tmp_path / "bad"), LEAVES, tight=False))
@@ -187,27 +189,31 @@ def test_a_file_that_cannot_be_completed_is_removed(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def wrote(**records: int) -> DataFile:
-    return DataFile("f", 1, 1, "{}", {("t", int(name[1:])): n for name, n in records.items()})
+def counts(good: dict[int, int], bad: dict[int, int]) -> Counted:
+    """What a task has counted by partition."""
+    found = Counted()
+    found.good.update({("t", partition): number for partition, number in good.items()})
+    found.bad.update({("t", partition): number for partition, number in bad.items()})
+    return found
 
 
-def test_counts_are_the_sums_of_all_files_in_the_order_of_the_ranges() -> None:
-    written = Written((wrote(p0=2, p1=1), wrote(p0=3)), (wrote(p1=4),))
+def test_counts_are_the_sums_of_all_tasks_in_the_order_of_the_ranges() -> None:
+    found = counts({0: 2, 1: 1}, {})
+    found.update(Counted.from_json(counts({0: 3}, {1: 4}).to_json()))
     ranges = (span(10, 16), span(0, 5, 1), span(7, 9, 2))
-    found = counted_ranges(records_of(written.good), records_of(written.bad), ranges, "p")
-    assert found == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
+    assert found.of(ranges, "p") == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
 
 
-@pytest.mark.parametrize("written", [Written((wrote(p0=7),), ()), Written((), (wrote(p3=1),))])
-def test_counts_that_cannot_be_right_are_refused(written: Written) -> None:
+@pytest.mark.parametrize("found", [counts({0: 7}, {}), counts({}, {3: 1}), counts({0: 5}, {0: 2})])
+def test_counts_that_cannot_be_right_are_refused(found: Counted) -> None:
     with pytest.raises(BatchFailed, match="other records"):
-        counted_ranges(records_of(written.good), records_of(written.bad), (span(10, 16),), "p")
+        found.of((span(10, 16),), "p")
 
 
 def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> None:
     (tmp_path / "bad" / "_delta_log").mkdir(parents=True)
     found = run(tmp_path, batch(0, 1, bad=(1,)))
-    assert [each.records for each in found.bad] == [{("t", 0): 1}]
+    assert [each.rows for each in found.bad] == [1]
     made = DeltaTable(str(tmp_path / "bad"))
     assert made.metadata().configuration == {"delta.checkpointInterval": "50"}
 
@@ -215,7 +221,7 @@ def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
     unknown = pa.schema([("x", pa.dense_union([pa.field("a", pa.int8())]))])
     with pytest.raises(pa.ArrowException):
-        data_files._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown)
+        data_files._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown, {})
     assert [*tmp_path.iterdir()] == []
 
 

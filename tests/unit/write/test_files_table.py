@@ -7,6 +7,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from rivermouth.warehouse.delta import store
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import Leaf
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import FilesTable, appended
+from tests.reading import rows_at
 
 pytestmark = pytest.mark.unit
 
@@ -40,22 +43,24 @@ def table(folder: Path, **properties: str) -> FilesTable:
 def a_file(made: FilesTable, *numbers: int) -> DataFile:
     files = Files(Folder(made.path, (Leaf(("n",), "long"),), tight=False), 0)
     rows = pa.RecordBatch.from_pydict({"n": [*numbers]}, SCHEMA)
-    places = pa.StructArray.from_arrays(
-        [["t"] * len(rows), [0] * len(rows)], ["topic", "partition"]
-    )
-    files.add(rows, places)
+    files.add(rows)
     [file] = files.end()
     return file
 
 
+def exact(made: FilesTable, files: Sequence[DataFile], said: str, number: int) -> None:
+    """Commit as the version that follows."""
+    made.also(replace(appended(files), said=said, txns={TXN: number}))
+
+
 def numbers(path: str) -> list[Any]:
-    return sorted(DeltaTable(path).to_pyarrow_table()["n"].to_pylist())
+    return sorted(each["n"] for each in rows_at(path))
 
 
 def test_files_txn_and_metadata_are_one_commit(tmp_path: Path) -> None:
     made = table(tmp_path)
     file = a_file(made, 1, 2)
-    made.append([file], "said", (TXN, 7))
+    exact(made, [file], "said", 7)
 
     [_, record] = DeltaLog.of_folder(tmp_path).commits()
     assert (record.operation, record.txns, record.user_metadata) == ("WRITE", {TXN: 7}, "said")
@@ -73,11 +78,11 @@ def test_a_version_that_somebody_has_taken_is_not_taken_again(tmp_path: Path) ->
     write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
 
     with pytest.raises(CommitConflict, match="in the way"):
-        made.append([file], "said", (TXN, 1))
+        exact(made, [file], "said", 1)
     assert numbers(made.path) == [9]
 
     assert made.newest() == 1
-    made.append([file], "said", (TXN, 1))
+    exact(made, [file], "said", 1)
     assert numbers(made.path) == [1, 9]
 
 
@@ -95,7 +100,7 @@ def test_a_log_that_cannot_be_written_is_no_conflict(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "_delta_log")
     (tmp_path / "_delta_log").write_text("no folder")
     with pytest.raises(BatchFailed, match="cannot be written"):
-        made.append([file], "said", (TXN, 1))
+        exact(made, [file], "said", 1)
     with pytest.raises(BatchFailed, match="cannot be read"):
         FilesTable(made.path, "p").newest()
 
@@ -110,7 +115,7 @@ def test_a_commit_that_fails_though_its_version_is_free_is_no_conflict(
 
     monkeypatch.setattr("obstore.put", fails)
     with pytest.raises(BatchFailed, match="No space left"):
-        made.append([], "said", (TXN, 1))
+        exact(made, [], "said", 1)
 
 
 @pytest.mark.parametrize(("cleans_up", "first"), [("true", 4), ("false", 0)])
@@ -125,7 +130,7 @@ def test_checkpoints_and_clean_up_follow_the_table(
     )
     for number in range(1, 6):
         made.newest()
-        made.append([a_file(made, number)], "said", (TXN, number))
+        exact(made, [a_file(made, number)], "said", number)
         made.keep_up()
 
     log = tmp_path / "_delta_log"
@@ -146,7 +151,7 @@ def test_clean_up_leaves_no_hole_where_clocks_have_jumped(
     log, old = tmp_path / "_delta_log", time.time() - 2 * 86_400
     for number in range(1, 7):
         made.newest()
-        made.append([a_file(made, number)], "said", (TXN, number))
+        exact(made, [a_file(made, number)], "said", number)
         if number == 6:
             for each in log.iterdir():
                 version = int(each.name[:20]) if each.name[0].isdigit() else 6
@@ -171,7 +176,7 @@ def test_a_checkpoint_that_fails_harms_no_commit(
         raise fault
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", fails)
-    made.append([a_file(made, 1)], "said", (TXN, 1))
+    exact(made, [a_file(made, 1)], "said", 1)
     made.keep_up()
     assert numbers(made.path) == [1]
 
@@ -181,7 +186,7 @@ def test_a_checkpoint_reaches_the_disk_before_commits_are_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = table(tmp_path, checkpointInterval="1")
-    made.append([a_file(made, 1)], "said", (TXN, 1))
+    exact(made, [a_file(made, 1)], "said", 1)
     order, sync = list[str](), os.fsync
 
     def noted(handle: int) -> None:
@@ -197,11 +202,11 @@ def test_a_checkpoint_reaches_the_disk_before_commits_are_cleaned_up(
 
 def test_a_checkpoint_fits_its_hint(tmp_path: Path) -> None:
     made = table(tmp_path, checkpointInterval="2")
-    made.append([a_file(made, 1)], "said", (TXN, 1))
+    exact(made, [a_file(made, 1)], "said", 1)
     made.keep_up()
     of_spark = tmp_path / "_delta_log" / "._last_checkpoint.crc"
     of_spark.write_bytes(b"of a hint that Spark wrote")
-    made.append([a_file(made, 2)], "said", (TXN, 2))
+    exact(made, [a_file(made, 2)], "said", 2)
     made.keep_up()
     assert not of_spark.exists()
     assert (made.newest(), made.txn(TXN)) == (2, 2)
@@ -227,7 +232,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     monkeypatch.setattr(os, "fsync", noted)
     file = a_file(made, 1, 2)
     assert order == [(file.name, file.size)], "all of it"
-    made.append([file], "said", (TXN, 1))
+    exact(made, [file], "said", 1)
     *of_others, entry = commits()
     assert order[1:] == [
         (tmp_path.name, 2),  # the name of the file, while there are two commits
@@ -248,7 +253,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     order.clear()
     write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others, seen before ours
     made.newest()
-    made.append([], "said", (TXN, 2))
+    exact(made, [], "said", 2)
     assert [name for name, _ in order] == [
         *(each.name for each in commits()[-2:]),
         log.name,
@@ -266,7 +271,7 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
     synced.clear()
     ours = FilesTable(str(tmp_path), "p")
     ours.newest()
-    ours.append([], "ours", (TXN, 1))
+    exact(ours, [], "ours", 1)
     assert {f"{n:020}.json" for n in range(11, 142)} <= synced
     assert f"{10:020}.json" not in synced
 
@@ -274,7 +279,7 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
         made.append([], f"{version}")
     synced.clear()
     ours.newest()
-    ours.append([], "ours", (TXN, 2))
+    exact(ours, [], "ours", 2)
     assert {f"{n:020}.json" for n in range(142, 293)} <= synced, "all since our last one"
 
 
@@ -288,7 +293,7 @@ def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:
 
 def test_a_table_that_is_gone_or_made_anew_is_not_gone_on_with(tmp_path: Path) -> None:
     made = table(tmp_path / "t")
-    made.append([], "said", (TXN, 1))
+    exact(made, [], "said", 1)
     assert made.newest() == 1
     shutil.rmtree(made.path)
     with pytest.raises(BatchFailed, match="the log cannot be read"):
@@ -296,7 +301,7 @@ def test_a_table_that_is_gone_or_made_anew_is_not_gone_on_with(tmp_path: Path) -
 
     DeltaTable.create(made.path, SCHEMA)
     assert made.newest() == 0
-    made.append([], "said", (TXN, 1))
+    exact(made, [], "said", 1)
     made.newest()
     shutil.rmtree(made.path)
     DeltaTable.create(made.path, SCHEMA)

@@ -45,12 +45,12 @@ def test_no_option_of_the_file_weakens_what_is_acknowledged(
     config = load(file)
     monkeypatch.setattr("rivermouth.write.sinks.F", MagicMock())  # columns need a JVM
     site = Site(
-        session=MagicMock(),
+        spark=MagicMock(),
         pipeline=config.pipelines["p"],
         address=MagicMock(),
-        rows=MagicMock(),
+        make=MagicMock(),
         quarantine=MagicMock(),
-        tasks=None,
+        one_host=False,
         cache=True,
         staging=MagicMock(),
         kafka=kafka_options(config.kafka.revealed(unresolved), {}, platform),

@@ -12,8 +12,8 @@ from rivermouth.protocol.ways import Definition, why_not
 pytestmark = pytest.mark.unit
 
 
-def field(kind: Any, *, nullable: bool = True, **metadata: str) -> dict[str, Any]:
-    return {"name": "c", "type": kind, "nullable": nullable, "metadata": metadata}
+def field(kind: Any, name: str = "c", *, nullable: bool = True, **metadata: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
 
 
 def schema(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,8 @@ PLAIN = Definition(1, 2, frozenset(), {}, schema(field("long")))
         (2, 5, [], "the table has the protocol 2, 5"),
         (1, 6, [], "the table has the protocol 1, 6"),
         (4, 8, [], "the table has the protocol 4, 8"),
-        (1, 7, ["rowTracking", "domainMetadata"], "the table has the feature domainMetadata"),
+        (1, 7, ["clustering", "domainMetadata"], ""),
+        (1, 7, ["rowTracking", "domainMetadata"], "the table has the feature rowTracking"),
     ],
 )
 def test_protocols(reader: int, writer: int, features: list[str], expected: str) -> None:
@@ -147,8 +148,32 @@ def test_marks_of_columns(mark: str) -> None:
 
 
 def test_partitions() -> None:
-    table = replace(PLAIN, partitions=("day", "hour"))
-    assert why_not(table) == "the table is partitioned by day, hour"
+    columns = {"day": "date", "m": "decimal(9,2)", "f": "float", "b": "binary"}
+    fields = [field(kind, name) for name, kind in columns.items()]
+    table = replace(PLAIN, schema=schema(*fields), partitions=("day", "m"))
+    assert why_not(table) == ""
+    by_key = "rows are replaced, and the table is partitioned by day, m"
+    assert why_not(table, columns) == by_key
+    for name, kind in (("f", "float"), ("b", "binary")):
+        said = f"the table is partitioned by {name}, which is of the type {kind}"
+        assert why_not(replace(table, partitions=("day", name))) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("134217728", 1 << 27),
+        ("128mb", 1 << 27),
+        ("64 K", 1 << 16),
+        ("1gb", 1 << 30),
+        ("5b", 5),
+        ("many", None),
+        ("-1", None),
+    ],
+)
+def test_the_size_of_files(said: str, size: int | None) -> None:
+    assert replace(PLAIN, properties={"delta.targetFileSize": said}).file_bytes == size
+    assert PLAIN.file_bytes is None
 
 
 def test_what_a_table_says_of_itself() -> None:

@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from rivermouth.write.pool import pooled
+from rivermouth.write.sinks import pooled
 
 pytestmark = pytest.mark.unit
 

@@ -10,11 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.protocol.ways import FEATURES, why_not
+from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 
 pytestmark = pytest.mark.unit
 
-OF_READERS = {"columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint"}
+OF_READERS = {
+    *("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint"),
+    "variantType",
+}
 
 
 def with_protocol(folder: Path, writer: int, features: list[str]) -> FilesTable:
@@ -42,7 +46,7 @@ def test_what_is_understood_can_be_committed_to(
     table.newest()
     assert table.definition().features == {*features}
     assert why_not(table.definition()) == ""
-    table.append([], "said", ("rivermouth/p", 1))
+    table.also(Commit("WRITE", txns={"rivermouth/p": 1}))
     assert (table.newest(), table.txn("rivermouth/p")) == (1, 1)
 
 
@@ -50,9 +54,7 @@ def test_what_is_understood_can_be_committed_to(
     "feature",
     [
         "allowColumnDefaults",
-        "clustering",
         "columnMapping",
-        "domainMetadata",
         "icebergCompatV1",
         "identityColumns",
         "inCommitTimestamp",
@@ -66,3 +68,12 @@ def test_no_feature_is_passed_over(tmp_path: Path, feature: str) -> None:
     table = with_protocol(tmp_path, 7, [feature, "appendOnly"])
     table.newest()
     assert why_not(table.definition()) == f"the table has the feature {feature}"
+
+
+def test_a_table_with_vectors_that_delta_rs_alters_is_still_understood(tmp_path: Path) -> None:
+    """It adds features to the protocol that nobody has asked for."""
+    table = with_protocol(tmp_path, 7, ["appendOnly", "deletionVectors", "invariants"])
+    DeltaTable(str(tmp_path)).alter.set_table_properties({"delta.checkpointInterval": "5"})
+    table.newest()
+    assert table.definition().checkpoint_interval == 5
+    assert why_not(table.definition()) == ""

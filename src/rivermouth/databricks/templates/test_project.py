@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from ruamel.yaml import YAML
 
 from rivermouth import Config, load
@@ -66,9 +67,9 @@ class Lake:
         return done.stdout
 
     def rows(self, table: TableName) -> list[dict[str, Any]]:
-        table_here = DeltaTable(table.path(self.folder))
-        found: list[dict[str, Any]] = table_here.to_pyarrow_table().to_pylist()
-        return found
+        engine = QueryBuilder().register("t", DeltaTable(table.path(self.folder)))
+        found = pa.table(engine.execute("SELECT * FROM t").read_all())
+        return list(found.to_pylist())
 
 
 @pytest.fixture

@@ -172,12 +172,15 @@ class EntryReaders:
 
     def _make(self, names: tuple[str, ...], decoder: Decoder) -> Reader:
         read = self._subject.reader(self._schema, names, decoder)
-        if names == self._columns:
+        partitions = self._subject.pipeline.target.partition_by
+        if names == self._columns and not partitions:
             return read
 
         def spread(value: bytes) -> tuple[Any, ...]:
             found = dict(zip(names, read(value), strict=True))
-            return tuple(found.get(name) for name in self._columns)
+            # As the value of a partition an empty text is null, whoever writes the table.
+            empty = [name for name in partitions if found.get(name) == ""]
+            return tuple(None if n in empty else found.get(n) for n in self._columns)
 
         return spread
 

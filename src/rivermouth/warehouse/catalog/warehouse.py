@@ -29,7 +29,7 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import duration_s
 from rivermouth.spark.errors import FAULTS, reason, translate
-from rivermouth.spark.session import balanced
+from rivermouth.spark.session import Spark, balanced
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.ports import (
@@ -266,7 +266,7 @@ class CatalogWarehouse:
         address = self.address(pipeline.target.table)
         return LedgerWrites(
             count=partial(with_counts, self._session, address),
-            record=partial(record, address=address),
+            record=partial(record, Spark.of(self._session), address),
             translate=partial(translate, where=pipeline.name),
         )
 

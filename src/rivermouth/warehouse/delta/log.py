@@ -28,23 +28,28 @@ from rivermouth.warehouse.delta.state import (
 from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
 from rivermouth.warehouse.ports import TableFacts
 
-_ENGINE = "rivermouth"
+ENGINE = "rivermouth"
+"""The ``engineInfo`` of our commits."""
 
 
 class DeltaLog:
-    """The log in a store. ``files``: the state knows the data files of the table, too.
+    """The log in a store. ``files``: the state knows the data files of the table, too; and with
+    ``former`` those that were removed.
 
     What it raises: LogUnreadable where the store does not answer, LedgerBroken for what it read.
     """
 
-    def __init__(self, store: Store, *, files: bool = False) -> None:
-        self.store, self._files = store, files
-        self.state = TableState()
+    def __init__(self, store: Store, *, files: bool = False, former: bool = False) -> None:
+        self.store, self._files, self._former = store, files, former
+        self.state = self._nothing()
 
     @staticmethod
     def of_folder(folder: Path) -> DeltaLog:
         """That of the table in a folder of this machine."""
         return DeltaLog(Store.of_folder(folder))
+
+    def _nothing(self) -> TableState:
+        return TableState(files={} if self._files else None, former=[] if self._former else None)
 
     def follow(self) -> list[tuple[int, list[Action]]]:
         """Take what was committed since; the versions that came, with what they say.
@@ -53,7 +58,7 @@ class DeltaLog:
         checkpoint on, and the versions behind it are given.
         """
         if self.state.version >= 0 and not self._has(self.state.version):
-            self.state = TableState()
+            self.state = self._nothing()
         if self.state.version < 0:
             self.state = self._checkpointed()
         found = []
@@ -66,7 +71,7 @@ class DeltaLog:
         try:
             self.state.take(version, actions)
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
-            self.state = TableState()  # what is half taken is read again
+            self.state = self._nothing()  # what is half taken is read again
             what, found = "a commit cannot be read", repr(fault)
             raise LedgerBroken(what, where=self._where(version), found=found) from fault
 
@@ -81,9 +86,11 @@ class DeltaLog:
         Raises ``STORE_FAULTS``; nobody knows then what became of it.
         """
         base = None if self.state.version < 0 else self.state.version
-        actions = commit.actions(base, int(time.time() * 1000), _ENGINE)
-        following = self.state.version + 1
-        if not self.store.create(path_of(following), to_lines(actions)):
+        actions = commit.actions(base, int(time.time() * 1000), ENGINE)
+        following, content = self.state.version + 1, to_lines(actions)
+        path = path_of(following)
+        # A store may have tried again what had succeeded: then it is our own that is there.
+        if not self.store.create(path, content) and self.store.read(path) != content:
             return False
         self.state.take(following, actions)
         return True
@@ -172,7 +179,7 @@ class DeltaLog:
 
     def _checkpointed(self) -> TableState:
         try:
-            return checkpointed(self.store, files=self._files)
+            return checkpointed(self.store, self._nothing())
         except STORE_FAULTS as fault:
             raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,44 +22,54 @@ _CHECKPOINT = re.compile(
     r"\.(?:parquet|json)"
 )
 _COMMIT = re.compile(r"(\d{20})\.json")
-_FACTS = ("txn", "metaData", "protocol", "sidecar")
+_FACTS = ("txn", "metaData", "protocol", "sidecar", "domainMetadata")
+_CLUSTERING = "delta.clustering"
 
 
 @dataclass
 class TableState:
     """What a log says of its table up to ``version``; -1: nothing yet.
 
-    ``files`` are the paths of the data files in it; None: nobody asks for them. ``txns`` are the
-    newest versions of each application; ``protocol`` and ``metadata`` the newest actions.
+    ``files`` are the data files in it, by path and vector (``AddFile.key``); None: nobody asks for
+    them. ``former`` are those that were removed as far as the log still tells it, each with the
+    time in ms since 1970; None likewise. ``txns`` are the newest versions of each application;
+    ``protocol`` and ``metadata`` the newest actions. ``clusters`` are the columns that the table is
+    clustered by.
     """
 
     version: int = -1
     protocol: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    files: set[str] | None = None
+    files: dict[tuple[str, str], AddFile] | None = None
+    former: list[tuple[AddFile, int]] | None = None
     txns: dict[str, int] = field(default_factory=dict)
+    clusters: tuple[tuple[str, ...], ...] = ()
 
     def take(self, version: int, actions: Iterable[Action]) -> None:
         """Become what the table is after ``version``, which says ``actions``."""
-        added = set[str]()
         for each in actions:
             for kind, said in each.items():
                 self._take(kind, said)
-            if self.files is not None and "add" in each:
-                added.add(AddFile.of(each["add"]).path)
-        if self.files is not None:
-            self.files |= added  # a file with new deletions is removed and added by one commit
         self.version = version
 
     def _take(self, kind: str, said: Mapping[str, Any]) -> None:
-        if kind == "remove" and self.files is not None:
-            self.files.discard(AddFile.of(said).path)
+        if kind == "add" and self.files is not None:
+            file = AddFile.of(said)
+            self.files[file.key] = file
+        elif kind == "remove" and self.files is not None:
+            file = AddFile.of(said)
+            self.files.pop(file.key, None)
+            if self.former is not None:
+                self.former.append((file, int(said.get("deletionTimestamp") or 0)))
         elif kind == "txn":
             self.txns[said["appId"]] = int(said["version"])
         elif kind == "protocol":
             self.protocol = said
         elif kind == "metaData":
             self.metadata = said
+        elif kind == "domainMetadata" and said["domain"] == _CLUSTERING:
+            told = {} if said.get("removed") else json.loads(said["configuration"])
+            self.clusters = tuple(map(tuple, told.get("clusteringColumns") or ()))
 
     @property
     def definition(self) -> Definition:
@@ -74,20 +84,30 @@ class TableState:
             properties=dict(metadata.get("configuration") or {}),
             schema=json.loads(metadata["schemaString"]),
             partitions=tuple(metadata.get("partitionColumns") or ()),
+            clusters=self.clusters,
         )
 
+    def kinds(self) -> Iterator[str]:
+        """The kinds of actions that it takes."""
+        yield from _FACTS
+        if self.files is not None:
+            yield "add"
+        if self.former is not None:
+            yield "remove"
 
-def checkpointed(store: Store, *, files: bool) -> TableState:
-    """The state at the newest checkpoint; an empty one where there is none.
+
+def checkpointed(store: Store, state: TableState) -> TableState:
+    """The state at the newest checkpoint, taken by an empty one, which it stays where there is
+    none.
 
     Raises LedgerBroken for a checkpoint that is torn or gone.
     """
     # Not by ``_last_checkpoint``: where it is stale, what followed may be cleaned up.
     version, parts = newest_checkpoint(store.names(LOG))
-    state = TableState(files=set() if files else None)
+    kinds = [*state.kinds()]
     for name in parts:
         try:
-            state.take(version, _actions_of(store, f"{LOG}/{name}", files=files))
+            state.take(version, _actions_of(store, f"{LOG}/{name}", kinds))
         except (pa.ArrowException, KeyError, TypeError, ValueError) as fault:
             where = f"{store.where}/{LOG}/{name}"
             what = "the log cannot be read"
@@ -115,23 +135,22 @@ def newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
     return newest[0], sorted(whole[newest])[: newest[1]]
 
 
-def _actions_of(store: Store, path: str, *, files: bool) -> Iterator[Action]:
+def _actions_of(store: Store, path: str, kinds: Sequence[str]) -> Iterator[Action]:
     """The actions in a part of a checkpoint, and in the files that it names beside it."""
     content = store.read(path)
     if content is None:
         raise ValueError("the checkpoint is gone")
-    found = of_lines(content) if path.endswith(".json") else _rows(content, files=files)
+    found = of_lines(content) if path.endswith(".json") else _rows(content, kinds)
     for each in found:
-        if files and "sidecar" in each:
+        if "add" in kinds and "sidecar" in each:
             name = str(each["sidecar"]["path"]).rpartition("/")[2]
-            yield from _actions_of(store, f"{LOG}/_sidecars/{name}", files=files)
+            yield from _actions_of(store, f"{LOG}/_sidecars/{name}", kinds)
         else:
             yield each
 
 
-def _rows(content: bytes, *, files: bool) -> Iterator[Action]:
+def _rows(content: bytes, asked: Sequence[str]) -> Iterator[Action]:
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
-        asked = (*_FACTS, "add") if files else _FACTS
         kinds = [each for each in asked if each in parquet.schema_arrow.names]
         for batch in parquet.iter_batches(columns=kinds):
             for kind in kinds:

@@ -8,7 +8,7 @@ put is on the disk before the call returns; a bucket promises that by itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 STORE_FAULTS = (BaseError, OSError)
 """What a store raises where it does not answer, or refuses."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object: its path, its bytes, and when it was last written, in ms since 1970."""
+
+    path: str
+    size: int
+    modified_ms: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,10 @@ class Store:
         except (NotFoundError, FileNotFoundError, NotADirectoryError):
             return None
 
+    def part(self, path: str, start: int, length: int) -> bytes:
+        """So many bytes of an object, from ``start`` on."""
+        return bytes(obstore.get_range(self.objects, self._at(path), start=start, length=length))
+
     def opened(self, path: str) -> pa.NativeFile:
         """An object to read in parts, as Parquet is."""
         if self.folder is not None:
@@ -84,15 +97,56 @@ class Store:
         self.sync_names([path])
         return True
 
-    def names(self, folder: str) -> list[str]:
-        """The names of what lies in ``folder``, in order."""
+    def names(self, folder: str, after: str = "") -> list[str]:
+        """The names of what lies in ``folder``, in order, behind the name ``after``."""
         if self.folder is not None:  # obstore would ask for the size of each file
             with suppress(FileNotFoundError, NotADirectoryError):
-                return sorted(os.listdir(self.folder / folder))
+                return sorted(each for each in os.listdir(self.folder / folder) if each > after)
             return []
-        found = obstore.list(self.objects, f"{folder}/")
+        found = obstore.list(self.objects, f"{folder}/", offset=f"{folder}/{after}")
         paths = (each["path"].removeprefix(f"{folder}/") for batch in found for each in batch)
         return sorted(each for each in paths if "/" not in each)
+
+    def below(self, takes: Callable[[str], bool], folder: str = "") -> Iterator[Stored]:
+        """The objects in ``folder`` and in folders below it, whose names ``takes`` takes.
+
+        Each name on the way is asked for. What goes meanwhile does not matter.
+        """
+        objects, folders = self._listed(folder)
+        yield from (each for each in objects if takes(each.path.rpartition("/")[2]))
+        for each in folders:
+            if takes(each.rpartition("/")[2]):
+                yield from self.below(takes, each)
+
+    def _listed(self, folder: str) -> tuple[list[Stored], list[str]]:
+        """The objects in a folder itself, and the folders in it."""
+        if self.folder is None:
+            listed = obstore.list_with_delimiter(self.objects, folder or None)
+            objects = [
+                Stored(each["path"], each["size"], int(each["last_modified"].timestamp() * 1000))
+                for each in listed["objects"]
+            ]
+            return objects, [*listed["common_prefixes"]]
+        objects, folders = list[Stored](), list[str]()
+        with (
+            suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(self.folder / folder) as entries,
+        ):
+            for each in entries:
+                path = f"{folder}/{each.name}" if folder else each.name
+                if each.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                    continue
+                with suppress(FileNotFoundError):
+                    found = each.stat(follow_symlinks=False)
+                    objects.append(Stored(path, found.st_size, found.st_mtime_ns // 1_000_000))
+        return objects, folders
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove these objects; those that are not there do not matter."""
+        for each in paths:
+            with suppress(NotFoundError, FileNotFoundError):
+                obstore.delete(self.objects, self._at(each))
 
     def sync_objects(self, paths: Iterable[str]) -> None:
         """Let these objects reach the disk; those that are gone do not matter."""

@@ -1,24 +1,25 @@
-"""Tables in a folder of this machine, found by their paths. Needs Spark's JVM for the lock.
+"""Tables in a folder of this machine, found by their paths.
 
-The lock is held by the JVM, the process that writes, so it outlives a killed Python driver
-for as long as that driver's JVM could still commit, and not a moment longer.
+A table is locked by a file of two bytes: the first is this process's, the second that of its JVM,
+once there is one. So the lock outlives a killed Python driver for as long as that driver's JVM
+could still commit, and not a moment longer.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
-from rivermouth.errors import TableLocked
-from rivermouth.spark.errors import translate
+from rivermouth.errors import BatchFailed, RivermouthError, TableLocked
+from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.delta.counts import with_counts
 from rivermouth.warehouse.delta.log import DeltaLog
@@ -26,59 +27,122 @@ from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts, LedgerStore, LedgerWrites
 from rivermouth.warehouse.spark_commits import record
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 PATIENCE_S = 5.0
 """So long is waited for a predecessor that ends."""
 _POLL_S = 0.1
 
 
-_LOCKS: dict[Path, tuple[Any, int]] = {}
-"""The locks that this JVM has, each with the number of its holders."""
+class TableLock:
+    """The exclusive right of this process and its JVM to write the tables of a pipeline target.
+
+    Waits up to ``PATIENCE_S`` for a dying predecessor, then raises TableLocked; BatchFailed where
+    the file cannot be written. No more than one of a ``file`` may be in a process: the system gives
+    up the locks of a process with any descriptor of the file that it closes.
+    """
+
+    def __init__(self, file: Path) -> None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as fault:
+            what, found = "the lock of the table cannot be taken", fault.strerror or str(fault)
+            raise BatchFailed(what, where=str(file), found=found) from fault
+        self._file, self.holders = file, 1
+        self._of_jvm: Any = None
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._taken():
+            if time.monotonic() > deadline:
+                os.close(self._descriptor)
+                raise TableLocked(
+                    "another process writes this table",
+                    where=str(file.with_suffix("")),
+                    expected="one writing process",
+                )
+            time.sleep(_POLL_S)
+
+    def _taken(self) -> bool:
+        with suppress(BlockingIOError, PermissionError):
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
+            return True
+        return False
+
+    def share(self, session: SparkSession) -> None:
+        """Let the JVM of ``session`` have the second byte, before it writes."""
+        if self._of_jvm is not None or not self.holders:
+            return
+        jvm: Any = session._jvm
+        channel = jvm.java.io.RandomAccessFile(str(self._file), "rw").getChannel()
+        # Nobody can come between: whoever asks for the lock asks for both bytes at once.
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, 1)
+        if channel.tryLock(1, 1, False) is None:
+            channel.close()
+            raise TableLocked(
+                "a JVM writes this table that is not ours",
+                where=str(self._file.with_suffix("")),
+                expected="one writing process",
+            )
+        self._of_jvm = channel
+
+    def close(self) -> None:
+        """Give it back."""
+        if self._of_jvm is not None:
+            from rivermouth.spark.errors import FAULTS
+
+            with suppress(*FAULTS):  # with a JVM that is gone its lock has gone
+                self._of_jvm.close()
+        os.close(self._descriptor)
+
+
+_LOCKS: dict[Path, TableLock] = {}
+"""The locks that this process has."""
 _CHANGING = threading.Lock()
 
 
 @contextmanager
-def table_lock(session: SparkSession, file: Path) -> Iterator[None]:
-    """The exclusive right of this JVM to write the tables of one pipeline target.
+def table_lock(spark: Spark, file: Path) -> Iterator[None]:
+    """Hold the lock at ``file``, together with others of this process: pipelines of one run may
+    share a table.
 
-    Waits up to ``PATIENCE_S`` for a dying predecessor, then raises TableLocked. Pipelines
-    of one run may share a table: within a JVM, Delta's commits exclude each other.
+    Raises what ``TableLock`` does.
     """
     with _CHANGING:
-        lock, holders = _LOCKS.get(file) or (_acquired(session, file), 0)
-        _LOCKS[file] = (lock, holders + 1)
+        if file in _LOCKS:
+            _LOCKS[file].holders += 1
+        else:
+            _LOCKS[file] = TableLock(file)
+        lock = _LOCKS[file]
+
+    def share(session: SparkSession) -> None:
+        with _CHANGING:
+            lock.share(session)
+
     try:
+        spark.once_started(share)
         yield
     finally:
         with _CHANGING:
-            lock, holders = _LOCKS.pop(file)
-            if holders > 1:
-                _LOCKS[file] = (lock, holders - 1)
-            else:
+            lock.holders -= 1
+            if not lock.holders:
+                del _LOCKS[file]
                 lock.close()
 
 
-def _acquired(session: SparkSession, file: Path) -> Any:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    jvm: Any = session._jvm
-    channel = jvm.java.io.RandomAccessFile(str(file), "rw").getChannel()
-    deadline = time.monotonic() + PATIENCE_S
-    while channel.tryLock() is None:
-        if time.monotonic() > deadline:
-            channel.close()
-            raise TableLocked(
-                "another process writes this table",
-                where=str(file.with_suffix("")),
-                expected="one writing process",
-            )
-        time.sleep(_POLL_S)
-    return channel
+def _translate(where: str, fault: Exception) -> RivermouthError:
+    from rivermouth.spark.errors import translate  # dear to load, and seldom needed
+
+    return translate(fault, where)
 
 
 class FolderWarehouse:
-    """The local warehouse ``folder``."""
+    """The local warehouse ``folder``. ``session``: of whoever lets Spark write it."""
 
-    def __init__(self, session: SparkSession, folder: Path, attempts: Attempts = ATTEMPTS) -> None:
-        self._session = session
+    def __init__(
+        self, session: SparkSession | Spark, folder: Path, attempts: Attempts = ATTEMPTS
+    ) -> None:
+        self._spark = Spark.of(session)
         self._folder = folder
         self._offsets = FolderOffsets(OFFSETS_TABLE.path(folder), attempts)
 
@@ -94,7 +158,7 @@ class FolderWarehouse:
     def hold(self, table: TableName) -> Iterator[None]:
         """See ``Warehouse.hold``. Raises TableLocked, and LedgerBroken for a log with a hole."""
         locks = OFFSETS_TABLE.path(self._folder).parent / "locks"
-        with table_lock(self._session, locks / f"{table}.lock"):
+        with table_lock(self._spark, locks / f"{table}.lock"):
             self._log(table).versions()  # a hole in the log is told before Spark fails at it
             yield
 
@@ -107,8 +171,8 @@ class FolderWarehouse:
         table = pipeline.target.table
         return LedgerWrites(
             count=partial(with_counts, self._log(table)),
-            record=partial(record, address=self.address(table)),
-            translate=partial(translate, where=pipeline.name),
+            record=partial(record, self._spark, self.address(table)),
+            translate=partial(_translate, pipeline.name),
         )
 
     def scratch(self) -> None:

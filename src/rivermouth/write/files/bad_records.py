@@ -1,16 +1,16 @@
-"""Bad records of a task: into files of the quarantine, while it writes or folds the good ones.
+"""Bad records of a task: into files of the quarantine, while it writes the good ones.
 
-A fold gives back one row per key, so each task reports its counts and files in a folder, which the
-driver reads. Each attempt at a task writes a report of its own, at its end. An attempt that failed
-after that leaves one, too: of the attempts at a task one counts.
+Where own code is between decoding and writing, each task reports its counts and files in a folder,
+which the driver reads. Each attempt at a task writes a report of its own, at its end. An attempt
+that failed after that leaves one, too: of the attempts at a task one counts.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from rivermouth.config.source import PLACE
 from rivermouth.debug import reach
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.ways import Definition
 from rivermouth.write.files.data_files import (
+    Counted,
     DataFile,
     Files,
     Folder,
-    Places,
-    counted,
+    bad,
     other_records,
-    records_of,
 )
-from rivermouth.write.files.statistics import Leaf, leaves_of
+from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
 from rivermouth.write.files.table import Alone, FilesTable
 
 QUARANTINE = pa.schema(
@@ -96,7 +96,22 @@ def write_quarantined(
         for each, v in said.items()
     }
     arrays = [{**columns, **same}[each.name].cast(each.type) for each in QUARANTINE]
-    return files.add(pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE), kafka)
+    return files.add(pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE))
+
+
+def written_again(files: Sequence[DataFile], target: QuarantineTarget) -> tuple[DataFile, ...]:
+    """The rows of these files of ``target.folder`` as of another commit, in files of their own.
+
+    Not where the quarantine is partitioned.
+    """
+    into, done = Files(target.folder, 0), list[DataFile]()
+    commit = pa.scalar(target.commit, pa.string())
+    for each in files:
+        with pq.ParquetFile(Path(target.folder.path, each.name)) as parquet:
+            for batch in parquet.iter_batches():
+                of_commit = pa.repeat(commit, batch.num_rows)
+                done += into.add(batch.set_column(0, QUARANTINE.field("commit"), of_commit))
+    return (*done, *into.end())
 
 
 def _make(path: str) -> None:
@@ -153,7 +168,6 @@ class QuarantineFiles:
             return
         self._table.newest()
         self._table.append(files, f"rivermouth quarantine of commit {plan.commit}")
-        self._table.keep_up()
         reach("P12")
 
 
@@ -161,19 +175,43 @@ def folder_of(path: str, table: Definition | None) -> Folder:
     """The folder of a table; None: of a quarantine that does not exist yet."""
     if table is None:
         return Folder(path, LEAVES, tight=False)
-    return Folder(path, leaves_of(table.schema, table.indexed), tight=table.tight)
+    return Folder(
+        path,
+        leaves_of(table),
+        tight=table.tight,
+        partitions=partitions_of(table),
+        file_bytes=table.file_bytes,
+    )
+
+
+@contextmanager
+def reporting(target: QuarantineTarget, folder: Path) -> Iterator[QuarantineOutput]:
+    """A side output for one evaluation of a batch; its reports lie in ``folder`` within the block.
+
+    If the evaluation fails, what its tasks had written is removed.
+    """
+    # Tasks of an evaluation that failed may still tell: so each has a folder of its own.
+    reports = folder / f"{target.commit}-{uuid.uuid4()}"
+    reports.mkdir(parents=True)
+    try:
+        yield QuarantineOutput(target, reports)
+    except BaseException:
+        discard(reports, target.folder.path)
+        raise
+    finally:
+        shutil.rmtree(reports, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class QuarantineOutput:
-    """A ``formats.arrow.SideOutput``; ``reports`` is a folder that driver and tasks see."""
+    """Where tasks divert bad records; they report in ``reports``, which the driver sees, too."""
 
     target: QuarantineTarget
     reports: Path
 
     @contextmanager
     def opened(self) -> Iterator[TaskOutput]:
-        """See ``SideOutput.opened``."""
+        """For one task: what it told counts once the block has ended without an error."""
         task = TaskOutput(self.target, task_number())
         try:
             yield task
@@ -184,37 +222,28 @@ class QuarantineOutput:
 
 
 class TaskOutput:
-    """A ``formats.arrow.OpenSideOutput``."""
+    """That of one task."""
 
     def __init__(self, target: QuarantineTarget, number: int) -> None:
         self._target, self._number = target, number
         self._files = Files(target.folder, number)
         self._done: list[DataFile] = []
-        self._good: Counter[tuple[str, int]] = Counter()
+        self._counted = Counted()
 
-    def good(
-        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
-    ) -> pa.BooleanArray | None:
-        """See ``OpenSideOutput.good``."""
-        kafka = pa.StructArray.from_arrays([raw.column(each) for each in PLACE], PLACE)
-        if code.null_count == len(code):
-            self._good.update(counted(kafka))
-            return None
-        columns = {"_kafka": kafka, "code": code, "reason": reason}
-        columns |= {each: raw.column(each) for each in ("key", "value")}
-        good = code.is_null()
-        bad = pa.RecordBatch.from_pydict(columns).filter(pc.invert(good))
-        self._good.update(counted(kafka.filter(good)))
-        self._done += write_quarantined(self._files, bad, self._target)
-        return good
+    def take(self, decoded: pa.RecordBatch) -> None:
+        """Count decoded rows, and divert the bad ones."""
+        code = decoded.column("code")
+        self._counted.add(decoded.column("_kafka"), code)
+        if code.null_count < len(code):
+            self._done += write_quarantined(self._files, bad(decoded), self._target)
 
     def report(self, folder: Path) -> None:
         """Complete the files, and tell of them and of the good records."""
         self._done += self._files.end()
         report = {
             "task": self._number,
-            "good": [[*place, n] for place, n in sorted(self._good.items())],
-            "bad": [each.to_json() for each in self._done],
+            "counted": self._counted.to_json(),
+            "files": [each.to_json() for each in self._done],
         }
         file = folder / str(uuid.uuid4())
         file.write_text(json.dumps(report), "utf-8")
@@ -227,11 +256,11 @@ class TaskOutput:
 
 @dataclass(frozen=True)
 class Diverted:
-    """What ``tasks`` tasks counted and diverted."""
+    """What ``tasks`` tasks counted, and the files of what they diverted."""
 
     tasks: int
-    good: Places
-    bad: tuple[DataFile, ...]
+    counted: Counted
+    files: tuple[DataFile, ...]
 
 
 def diverted(reports: Path, where: str) -> Diverted:
@@ -245,22 +274,24 @@ def diverted(reports: Path, where: str) -> Diverted:
         read = json.loads(file.read_text("utf-8"))
         report = _report(read)
         first = found.setdefault(read["task"], report)
-        if (first.good, records_of(first.bad)) != (report.good, records_of(report.bad)):
+        if first.counted != report.counted:
             raise other_records(where, "others in the second attempt at a task than in the first")
-    good: Counter[tuple[str, int]] = Counter()
+    counted = Counted()
     for each in found.values():
-        good.update(each.good)
-    return Diverted(len(found), good, tuple(file for each in found.values() for file in each.bad))
+        counted.update(each.counted)
+    files = tuple(file for each in found.values() for file in each.files)
+    return Diverted(len(found), counted, files)
 
 
 def discard(reports: Path, folder: str) -> None:
     """Remove the files that the tasks have reported: their evaluation has failed."""
     for file in reports.glob("*.json"):
         with suppress(OSError):  # why it has failed says more
-            for each in _report(json.loads(file.read_text("utf-8"))).bad:
+            for each in _report(json.loads(file.read_text("utf-8"))).files:
                 Path(folder, each.name).unlink(missing_ok=True)
 
 
 def _report(read: Mapping[str, Any]) -> Diverted:
-    good = {(topic, partition): n for topic, partition, n in read["good"]}
-    return Diverted(1, good, tuple(map(DataFile.from_json, read["bad"])))
+    return Diverted(
+        1, Counted.from_json(read["counted"]), tuple(map(DataFile.from_json, read["files"]))
+    )

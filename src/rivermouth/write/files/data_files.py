@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,53 +22,63 @@ import pyarrow.parquet as pq
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.warehouse.delta.store import sync
+from rivermouth.warehouse.delta.actions import AddFile
+from rivermouth.warehouse.delta.store import Store, sync
+from rivermouth.write.files.partitions import Partition, apart, folder_of_partition
 from rivermouth.write.files.statistics import Leaf, Statistics
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 128 << 20
 """A row group has at most so many rows; it ends with the batch that brings it to so many bytes."""
 FILE_BYTES = 512 << 20
-"""A file ends with the row group that brings it to so many bytes."""
+"""So large files are to be where the table does not say."""
 _DICTIONARY_BYTES = 1 << 16
 """A column with more bytes of distinct values is written plainly. With the default of 1 MB those of
 almost distinct values take longer and more room: 100,000 bids a fifth and a sixth."""
-
-Places = Mapping[tuple[str, int], int]
-"""Numbers by topic and partition."""
 
 
 @dataclass(frozen=True)
 class Folder:
     """Where files of a table go, and what is noted of them.
 
-    ``tight``: the table may have deletion vectors, see ``Statistics.json``.
+    ``tight``: the table may have deletion vectors, see ``Statistics.json``. ``partitions`` are its
+    partition columns. A file ends with the row group that brings it to ``file_bytes``; None: to
+    ``FILE_BYTES``.
     """
 
     path: str
     leaves: Sequence[Leaf]
     tight: bool
+    partitions: Sequence[Leaf] = ()
+    file_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that was written, and that no commit names yet. ``records`` are those in it."""
+    """A file that was written, and that no commit names yet. ``name`` is its path below the table.
+
+    ``partition``: see ``AddFile``.
+    """
 
     name: str
     size: int
     modified_ms: int
     statistics: str
-    records: Places
+    rows: int
+    partition: Partition = field(default_factory=dict)
+
+    @property
+    def added(self) -> AddFile:
+        """The file as a commit adds it."""
+        return AddFile(self.name, self.size, self.modified_ms, self.statistics, self.partition)
 
     def to_json(self) -> str:
-        """Its parts by name; ``records`` is a list of topic, partition and number."""
-        return json.dumps({**vars(self), "records": [[*at, n] for at, n in self.records.items()]})
+        """Its parts by name."""
+        return json.dumps(vars(self))
 
     @staticmethod
     def from_json(text: str) -> DataFile:
         """The file that ``to_json`` has described."""
-        parts = json.loads(text)
-        records = {(topic, partition): n for topic, partition, n in parts.pop("records")}
-        return DataFile(**parts, records=records)
+        return DataFile(**json.loads(text))
 
     def is_whole(self, folder: Path) -> bool:
         """Whether it is still there, as it was written."""
@@ -79,39 +89,46 @@ class DataFile:
 
 
 class Files:
-    """Writes the rows of one task into files of ``folder``; the first row begins one."""
+    """Writes the rows of one task into files of ``folder``; the first row begins one.
 
-    def __init__(self, folder: Folder, task: int) -> None:
-        self._folder, self._task = folder, task
+    A row group is written at once. Where the table is partitioned, its rows become a file for each
+    value: so one file is open at a time, however many values there are. ``within``: all rows are of
+    this partition, and lack its columns.
+    """
+
+    def __init__(self, folder: Folder, task: int, within: Partition | None = None) -> None:
+        self._folder, self._task, self._within = folder, task, within
+        self._columns = folder.partitions if within is None else ()
+        self._group_bytes = min(GROUP_BYTES, folder.file_bytes or GROUP_BYTES)
         self._gathered: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._open: _OpenFile | None = None
         self._done: list[DataFile] = []
 
-    def add(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> list[DataFile]:
-        """Take rows and where they came from; return the files that this completed."""
+    def next_row(self, schema: pa.Schema) -> tuple[str, int]:
+        """Where the next row will be: the name of the file, and the number of the row in it.
+
+        Not where rows are of several partitions.
+        """
+        if self._open is None:
+            self._open = _OpenFile(self._folder, self._task, schema, self._within or {})
+        return self._open.name, self._open.rows + self._rows
+
+    def add(self, rows: pa.RecordBatch) -> list[DataFile]:
+        """Take rows; return the files that this completed."""
         if not rows.num_rows:
             return []
-        if self._open is None:
-            self._open = _OpenFile(self._folder, self._task, rows.schema)
-        self._open.note(rows, kafka)
         self._gathered.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
-        if self._rows < GROUP_ROWS and self._bytes < GROUP_BYTES:
+        if self._rows < GROUP_ROWS and self._bytes < self._group_bytes:
             return []
-        self._write_group(self._open)
-        return [] if self._open.size < FILE_BYTES else self.end()
+        return self._written()
 
     def end(self) -> list[DataFile]:
-        """Complete the file that is open, if there is one."""
-        if self._open is None:
-            return []
-        self._write_group(self._open)
-        done = self._open.closed()
-        self._open = None  # not before: a file that cannot be completed is discarded
-        self._done.append(done)
-        return [done]
+        """Complete what is open; return the files that this completed."""
+        done = self._written() if self._gathered else []
+        return done if self._open is None else [*done, self._closed(self._open)]
 
     def discard(self) -> None:
         """Remove all files: their task has failed, so that nobody will hear of them."""
@@ -121,10 +138,25 @@ class Files:
             with suppress(OSError):
                 Path(self._folder.path, each.name).unlink()
 
-    def _write_group(self, file: _OpenFile) -> None:
-        if self._gathered:
-            file.write(pa.Table.from_batches(self._gathered))
+    def _written(self) -> list[DataFile]:
+        """Write what is gathered; the files that this completed."""
+        most = self._folder.file_bytes or FILE_BYTES
+        gathered, done = pa.Table.from_batches(self._gathered), list[DataFile]()
         self._gathered, self._rows, self._bytes = [], 0, 0
+        for partition, rows in apart(gathered, self._columns):
+            if self._open is None:
+                of = self._within or partition
+                self._open = _OpenFile(self._folder, self._task, rows.schema, of)
+            self._open.write(rows)
+            if self._columns or self._open.size >= most:
+                done.append(self._closed(self._open))
+        return done
+
+    def _closed(self, file: _OpenFile) -> DataFile:
+        done = file.closed()
+        self._open = None  # not before: a file that cannot be completed is discarded
+        self._done.append(done)
+        return done
 
 
 def bounded(columns: Iterable[pa.Field], above: str = "") -> Iterator[str]:
@@ -141,10 +173,14 @@ def bounded(columns: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 class _OpenFile:
-    def __init__(self, folder: Folder, task: int, schema: pa.Schema) -> None:
-        self._path = Path(folder.path, f"part-{task:05d}-{uuid.uuid4()}.zstd.parquet")
+    def __init__(self, folder: Folder, task: int, schema: pa.Schema, partition: Partition) -> None:
+        self._partition = partition
+        below = folder_of_partition(partition)
+        self.name = f"{below}part-{task:05d}-{uuid.uuid4()}.zstd.parquet"
+        self._path = Path(folder.path, self.name)
+        if below:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         self._statistics, self._tight = Statistics(folder.leaves), folder.tight
-        self._records: Counter[tuple[str, int]] = Counter()
         self._sink = pa.OSFile(str(self._path), "wb")
         try:
             self._parquet = pq.ParquetWriter(
@@ -165,11 +201,13 @@ class _OpenFile:
     def size(self) -> int:
         return int(self._sink.tell())
 
-    def note(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> None:
-        self._statistics.add(rows)
-        self._records.update(counted(kafka))
+    @property
+    def rows(self) -> int:
+        return self._statistics.records
 
     def write(self, rows: pa.Table) -> None:
+        for each in rows.to_batches():
+            self._statistics.add(each)
         self._parquet.write_table(rows, row_group_size=GROUP_ROWS)
 
     def closed(self) -> DataFile:
@@ -179,7 +217,7 @@ class _OpenFile:
         found = self._path.stat()
         said = self._statistics.json(tight=self._tight)
         at_ms = found.st_mtime_ns // 1_000_000
-        return DataFile(self._path.name, found.st_size, at_ms, said, self._records)
+        return DataFile(self.name, found.st_size, at_ms, said, self.rows, self._partition)
 
     def remove(self) -> None:
         for each in (self._parquet, self._sink):
@@ -205,6 +243,50 @@ def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:
     return Counter({(topic, partition): n for topic, partition, n in zip(*columns, strict=True)})
 
 
+def read_columns(store: Store, path: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a data file, all of its rows. Raises what the store does."""
+    with store.opened(path) as opened:
+        # Spark may write times as Parquet's INT96, which has nanoseconds.
+        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+        table = file.read(columns=[*columns])
+    return table.cast(pa.schema([each.with_type(_plain(each.type)) for each in table.schema]))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without views, of which Arrow cannot take some: delta-rs notes them in its files."""
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_plain(each.type)) for each in kind])
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return views.get(kind, kind)
+
+
+def as_table(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns of the table, null where their file lacks one."""
+    return pa.RecordBatch.from_arrays(_fields(rows, schema, rows.num_rows), schema=schema)
+
+
+def _fields(
+    given: pa.RecordBatch | pa.StructArray, wanted: pa.Schema | pa.StructType, rows: int
+) -> list[pa.Array]:
+    found = []
+    struct = isinstance(given, pa.StructArray)
+    names = {each.name for each in (given.type if struct else given.schema)}
+    for each in wanted:
+        if each.name not in names:
+            found.append(pa.nulls(rows, each.type))
+            continue
+        column = given.field(each.name) if struct else given.column(each.name)
+        found.append(_conformed(column, each.type))
+    return found
+
+
+def _conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_struct(kind) or column.type == kind:
+        return column.cast(kind)
+    fields = _fields(column, kind, len(column))
+    return pa.StructArray.from_arrays(fields, fields=[*kind], mask=column.is_null())
+
+
 def good(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a decoded batch without a code."""
     codes = rows.column("code")
@@ -216,29 +298,55 @@ def bad(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.filter(pc.is_valid(rows.column("code")))
 
 
-def records_of(files: Iterable[DataFile]) -> Places:
-    """How many records are in the files."""
-    found: Counter[tuple[str, int]] = Counter()
-    for each in files:
-        found.update(each.records)
-    return found
+@dataclass
+class Counted:
+    """How many good and bad records were met, by topic and partition."""
 
+    good: Counter[tuple[str, int]] = field(default_factory=Counter)
+    bad: Counter[tuple[str, int]] = field(default_factory=Counter)
 
-def counted_ranges(
-    applied: Places, quarantined: Places, ranges: Sequence[OffsetRange], where: str
-) -> Counts:
-    """The counts of the ranges, in their order. Raises BatchFailed where they cannot be right."""
-    counts = []
-    for each in ranges:
-        place = (each.topic, each.partition)
-        counts.append(RowCounts(applied.get(place, 0), quarantined.get(place, 0)))
-        number = counts[-1].applied + counts[-1].quarantined
-        if number > each.span:
-            raise other_records(where, f"{number} of {each}")
-    beyond = {*applied, *quarantined} - {(each.topic, each.partition) for each in ranges}
-    if beyond:
-        raise other_records(where, f"records of {sorted(beyond)}")
-    return tuple(counts)
+    def add(self, kafka: pa.StructArray, codes: pa.Array) -> None:
+        """Take records by where they came from, and why they are bad; null: good."""
+        if codes.null_count == len(codes):
+            self.good.update(counted(kafka))
+            return
+        self.good.update(counted(kafka.filter(codes.is_null())))
+        self.bad.update(counted(kafka.filter(codes.is_valid())))
+
+    def update(self, other: Counted) -> None:
+        """Take what another one has counted."""
+        self.good.update(other.good)
+        self.bad.update(other.bad)
+
+    def to_json(self) -> str:
+        """Topic, partition, good and bad records of each partition."""
+        places = sorted({*self.good, *self.bad})
+        return json.dumps([[*each, self.good[each], self.bad[each]] for each in places])
+
+    @staticmethod
+    def from_json(text: str) -> Counted:
+        """What ``to_json`` has told."""
+        found = Counted()
+        for topic, partition, good, bad in json.loads(text):
+            found.good[topic, partition], found.bad[topic, partition] = good, bad
+        return found
+
+    def of(self, ranges: Sequence[OffsetRange], where: str) -> Counts:
+        """The counts of the ranges, in their order; ``where`` is the pipeline.
+
+        Raises BatchFailed where they cannot be right.
+        """
+        counts = []
+        for each in ranges:
+            place = (each.topic, each.partition)
+            counts.append(RowCounts(self.good[place], self.bad[place]))
+            number = counts[-1].applied + counts[-1].quarantined
+            if number > each.span:
+                raise other_records(where, f"{number} of {each}")
+        beyond = {*self.good, *self.bad} - {(each.topic, each.partition) for each in ranges}
+        if beyond:
+            raise other_records(where, f"records of {sorted(beyond)}")
+        return tuple(counts)
 
 
 def other_records(where: str, found: str) -> BatchFailed:

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.protocol.ways import Definition
+
 PREFIX = 32
 """Of longer texts, Delta keeps so many characters."""
 
@@ -40,10 +42,21 @@ class Leaf:
         return self.kind not in _COUNTED_ONLY
 
 
-def leaves_of(schema: Mapping[str, Any], most: int) -> tuple[Leaf, ...]:
-    """The first ``most`` leaves of a table's schema (Delta's JSON); -1: all."""
-    leaves = tuple(_leaves(schema, ()))
-    return leaves if most < 0 else leaves[:most]
+def leaves_of(table: Definition) -> tuple[Leaf, ...]:
+    """The leaves of a table of which its files have statistics.
+
+    Partition columns are not in them. Those that the table is clustered by count wherever they are.
+    """
+    every = [each for each in _leaves(table.schema, ()) if each.path[0] not in table.partitions]
+    noted = {*(every if table.indexed < 0 else every[: table.indexed])}
+    clusters = {tuple(each) for each in table.clusters}
+    return tuple(each for each in every if each in noted or each.path in clusters)
+
+
+def partitions_of(table: Definition) -> tuple[Leaf, ...]:
+    """The partition columns of a table, in their order."""
+    leaves = {each.path: each for each in _leaves(table.schema, ())}
+    return tuple(leaves[name,] for name in table.partitions)
 
 
 def _leaves(struct: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Leaf]:

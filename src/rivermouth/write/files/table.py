@@ -11,9 +11,11 @@ the disk before the commits in it are cleaned up.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from deltalake import DeltaTable
 
@@ -23,10 +25,10 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.ways import Definition
-from rivermouth.warehouse.delta.actions import AddFile, Commit
+from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.warehouse.delta.log import DeltaLog, path_of
 from rivermouth.warehouse.delta.state import LOG
-from rivermouth.warehouse.delta.store import STORE_FAULTS
+from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
 from rivermouth.write.files.data_files import DataFile
 
 Alone = Callable[[Callable[[], object]], object]
@@ -40,12 +42,23 @@ checkpoints: the newest of these is not as old."""
 class FilesTable:
     """The table at ``path``, which exists. ``where`` names it in errors.
 
-    Each commit is made by ``alone``.
+    Each commit is made by ``alone``. ``files``: see ``DeltaLog``. ``beside``: checkpoints are
+    written beside what follows, and ``settle`` waits for the last one: they take longer the more
+    files were removed lately, each new vector of a file among them.
     """
 
-    def __init__(self, path: str, where: str, alone: Alone = lambda act: act()) -> None:
+    def __init__(
+        self,
+        path: str,
+        where: str,
+        alone: Alone = lambda act: act(),
+        *,
+        files: bool = False,
+        beside: bool = False,
+    ) -> None:
         self.path, self._where, self._alone = path, where, alone
-        self._log = DeltaLog.of_folder(Path(path))
+        self.log = DeltaLog(Store.of_folder(Path(path)), files=files)
+        self._beside, self._keeping = beside, list[threading.Thread]()
         self._synced: int | None = None  # up to this version, commits have reached the disk
 
     def exists(self) -> bool:
@@ -61,18 +74,18 @@ class FilesTable:
 
     def _newest(self) -> int:
         try:
-            self._log.follow()
+            self.log.follow()
         except (LogUnreadable, LedgerBroken) as fault:
             raise self._failed("the log cannot be read", fault) from fault
-        return self._log.state.version
+        return self.log.state.version
 
     def definition(self) -> Definition:
         """What the log says of the table, as of ``newest``."""
-        return self._log.state.definition
+        return self.log.state.definition
 
     def txn(self, app: str) -> int:
         """The version of the newest ``txn`` of ``app``; 0: there is none."""
-        return self._log.state.txns.get(app, 0)
+        return self.log.state.txns.get(app, 0)
 
     def may(self, plan: CommitPlan) -> bool:
         """Whether the plan is not stale, as Delta would say.
@@ -88,60 +101,58 @@ class FilesTable:
             raise self._conflict(newest)
         return self.txn(plan.app) < plan.sequence
 
-    def commit(self, plan: CommitPlan, entry: Entry, files: Sequence[DataFile] = ()) -> None:
-        """Make the commit of the plan, which ``may`` allows. Raises as ``append``."""
+    def commit(self, plan: CommitPlan, entry: Entry, change: Commit | None = None) -> None:
+        """Make the commit of the plan, which ``may`` allows; without a change, of its entry alone.
+
+        It is the version that follows on ``newest``. Raises CommitConflict where somebody has
+        committed that version; BatchFailed where the log cannot be written; and what ``alone``
+        does.
+        """
         reach("P17")
-        self.append(files, to_json(entry), (plan.app, plan.sequence))
+        said, txns = to_json(entry), {plan.app: plan.sequence}
+        commit = replace(change or appended(()), said=said, txns=txns)
+        self._alone(partial(self._commit, commit, following=True))
         reach("P18")
         self.keep_up()
 
-    def append(
-        self, files: Sequence[DataFile], said: str, txn: tuple[str, int] | None = None
-    ) -> None:
-        """Commit the files with ``said`` as metadata.
+    def also(self, commit: Commit) -> None:
+        """Make one more commit that follows on the newest that was seen. Raises as ``commit``."""
+        self._alone(partial(self._commit, commit, following=True))
+        self.keep_up()
 
-        With a ``txn``: as the version that follows on ``newest``. Raises CommitConflict where
-        somebody has committed that version; BatchFailed where the log cannot be written; and what
-        ``alone`` does.
-        """
-        added = [AddFile(each.name, each.size, each.modified_ms, each.statistics) for each in files]
-        metrics = {
-            "numFiles": len(files),
-            "numOutputRows": sum(sum(each.records.values()) for each in files),
-            "numOutputBytes": sum(each.size for each in files),
-        }
-        commit = Commit(
-            "WRITE",
-            said,
-            dict([txn] if txn else []),
-            added,
-            metrics=metrics,
-            parameters={"mode": "Append"},
-            blind=True,
-        )
-        self._alone(partial(self._commit, commit, following=txn is not None))
+    def append(self, files: Sequence[DataFile], said: str) -> None:
+        """Commit the files, with ``said`` as metadata, see ``after_others``."""
+        self.after_others(replace(appended(files), said=said))
+
+    def after_others(self, commit: Commit) -> None:
+        """Make a commit after whatever others commit meanwhile. Raises as ``commit``."""
+        self._alone(partial(self._commit, commit, following=False))
+        self.keep_up()
 
     def _commit(self, commit: Commit, *, following: bool) -> None:
         try:
-            self._log.store.sync_names(each.path for each in commit.added)
+            paths = (PurePosixPath(each.path) for each in commit.added)
+            # Of a partition the names of its folders, too.
+            named = {str(e) for path in paths for e in (path, *path.parents) if e.name}
+            self.log.store.sync_names(named)
             self._sync_others()
-            while not self._log.commit(commit):
+            while not self.log.commit(commit):
                 if following:
-                    raise self._conflict(self._log.state.version + 1)
+                    raise self._conflict(self.log.state.version + 1)
                 self.newest()
                 self._sync_others()
         except STORE_FAULTS as fault:
             raise self._failed("the commit cannot be written", fault) from fault
-        self._synced = self._log.state.version
+        self._synced = self.log.state.version
 
     def _sync_others(self) -> None:
         """The commits of others before ours; they may be cleaned up already."""
-        newest = self._log.state.version
+        newest = self.log.state.version
         if self._synced is None:
             first = newest + 1 - max(_OTHERS, self.definition().checkpoint_interval)
         else:
             first = self._synced + 1
-        self._log.store.sync_objects(map(path_of, range(max(first, 0), newest + 1)))
+        self.log.store.sync_objects(map(path_of, range(max(first, 0), newest + 1)))
 
     def _conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
@@ -162,11 +173,26 @@ class FilesTable:
 
         Nothing depends on it: what fails is due again some commits later.
         """
-        definition, version = self.definition(), self._log.state.version
+        definition, version = self.definition(), self.log.state.version
         if version % definition.checkpoint_interval:
             return
+        if not self._beside:
+            self._try_to_keep_up(version, cleans_up=definition.cleans_up)
+            return
+        if any(each.is_alive() for each in self._keeping):
+            return
+        kept_up = partial(self._try_to_keep_up, version, cleans_up=definition.cleans_up)
+        self._keeping = [threading.Thread(target=kept_up, name="checkpoint")]
+        self._keeping[0].start()
+
+    def settle(self) -> None:
+        """Wait for what goes on beside."""
+        for each in self._keeping:
+            each.join()
+
+    def _try_to_keep_up(self, version: int, *, cleans_up: bool) -> None:
         try:
-            self._keep_up(version, cleans_up=definition.cleans_up)
+            self._keep_up(version, cleans_up=cleans_up)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic of delta-rs is no Exception
@@ -182,10 +208,21 @@ class FilesTable:
         # What clean-up takes is in the checkpoint alone from then on.
         written = [each.name for each in log.glob(f"{version:020d}.checkpoint*")]
         paths = [f"{LOG}/{each}" for each in (*written, "_last_checkpoint")]
-        self._log.store.sync_objects(paths)
-        self._log.store.sync_names(paths)
+        self.log.store.sync_objects(paths)
+        self.log.store.sync_names(paths)
         if cleans_up:
             table.cleanup_metadata()
 
     def _failed(self, what: str, fault: object) -> BatchFailed:
         return BatchFailed(what, where=self._where, found=str(fault))
+
+
+def appended(files: Sequence[DataFile]) -> Commit:
+    """The commit that adds these files."""
+    added = [each.added for each in files]
+    metrics = {
+        "numFiles": len(files),
+        "numOutputRows": sum(each.rows for each in files),
+        "numOutputBytes": sum(each.size for each in files),
+    }
+    return Commit("WRITE", added=added, metrics=metrics, parameters={"mode": "Append"}, blind=True)

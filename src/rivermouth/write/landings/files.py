@@ -1,9 +1,12 @@
-"""Rows to add, as files that the tasks write: one pass, and one small commit by the driver.
+"""Rows as files that the tasks write: one pass, and one small commit by the driver.
 
 The tasks decode, split and count. So bad records lie in quarantine before the commit, the counts
 are in its entry, and no file is read again. Nobody sees a file before a commit names it: exactly
 that of the version that follows on the one it was planned on, or none. If somebody else was faster,
 the committer reads and judges what came, and plans anew.
+
+Of rows by key the driver finds the ones that stand by an index, and the commit deletes them by
+vectors; see ``write.keys``.
 
 A table that asks for more than is understood lands through Spark's writer. That is judged again in
 each batch: a table may be altered while a run goes on.
@@ -11,109 +14,39 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config.source import KAFKA_COLUMNS
 from rivermouth.debug import reach
-from rivermouth.formats.arrow import Rebatched, spare_what_is_loaded
+from rivermouth.errors import CommitConflict
+from rivermouth.formats.arrow import Rebatched
+from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.formats.tasks import in_task_of
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.protocol.ways import Definition, way_into
+from rivermouth.protocol.ways import Definition, replaced, way_into
+from rivermouth.warehouse.delta.store import STORE_FAULTS
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.files.bad_records import (
-    QuarantineTarget,
-    folder_of,
-    task_number,
-    write_quarantined,
-)
-from rivermouth.write.files.data_files import (
-    DataFile,
-    Files,
-    Folder,
-    bad,
-    counted_ranges,
-    good,
-    records_of,
-)
-from rivermouth.write.landing import STALE, RawBatch, Site, Staged
+from rivermouth.write.files.bad_records import QuarantineTarget, folder_of, written_again
+from rivermouth.write.files.compaction import Compaction
+from rivermouth.write.files.data_files import Files, Folder
+from rivermouth.write.files.table import appended
+from rivermouth.write.files.writing import RETURNED_DDL, Writing, Written, collected
+from rivermouth.write.keys.effect import ByFiles, Change, LeftToSpark, change_of
+from rivermouth.write.keys.index import KeyIndex, MovedKeys
+from rivermouth.write.keys.runs import Shelf
+from rivermouth.write.landing import STALE, KeyedLanding, Landing, RawBatch, Site, Staged
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.driver_commits import quarantine_of, rows_way, table_of
-
-RETURNED = pa.schema([("bad", pa.bool_()), ("file", pa.string())])
-"""A row for each file, see ``DataFile.to_json``."""
-RETURNED_DDL = "bad BOOLEAN, file STRING"
-
-Batches = Iterable[pa.RecordBatch]
-Decode = Callable[[pa.RecordBatch], pa.RecordBatch]
-
-
-@dataclass(frozen=True)
-class Written:
-    """What the tasks of a batch wrote: files of good rows, and of bad ones."""
-
-    good: tuple[DataFile, ...]
-    bad: tuple[DataFile, ...]
-
-    def there(self, folder: str) -> bool:
-        """Whether the good rows' files are in the folder, whole."""
-        return all(each.is_whole(Path(folder)) for each in self.good)
-
-
-def task(
-    folder: Folder, target: QuarantineTarget, decode: Decode | None = None
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records into ``target``.
-
-    The rows are decoded, or ``decode`` does that.
-    """
-
-    def written(batches: Batches) -> Iterator[pa.RecordBatch]:
-        number = task_number()
-        rows, quarantine = Files(folder, number), Files(target.folder, number)
-        try:
-            for batch in map(decode, batches) if decode else batches:
-                yield from _returned(rows.add(*_of_table(good(batch))), bad=False)
-                yield from _returned(write_quarantined(quarantine, bad(batch), target), bad=True)
-            yield from _returned(rows.end(), bad=False)
-            yield from _returned(quarantine.end(), bad=True)
-        except BaseException:
-            rows.discard()
-            quarantine.discard()
-            raise
-        spare_what_is_loaded()
-
-    return written
-
-
-def collected(rows: Iterable[Mapping[str, object]]) -> Written:
-    """What the rows say that the tasks of a batch returned."""
-    found: dict[bool, list[DataFile]] = {True: [], False: []}
-    for each in rows:
-        found[bool(each["bad"])].append(DataFile.from_json(str(each["file"])))
-    return Written(tuple(found[False]), tuple(found[True]))
-
-
-def _returned(files: Iterable[DataFile], *, bad: bool) -> Iterator[pa.RecordBatch]:
-    for each in files:
-        yield pa.RecordBatch.from_pylist([{"bad": bad, "file": each.to_json()}], RETURNED)
-
-
-def _of_table(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.StructArray]:
-    """The configured columns and ``_kafka``, as the table has them."""
-    kafka = rows.column("_kafka")
-    row = rows.column("row")
-    arrays = [*row.flatten(), kafka]
-    fields = [*row.type, pa.field("_kafka", kafka.type)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), kafka
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.own_code import own_code_of
+from rivermouth.write.rows import Keyed
 
 
 @dataclass(frozen=True)
@@ -132,20 +65,29 @@ class FilesLanding:
     """
 
     def __init__(self, site: Site) -> None:
+        rows = site.rows
         self._site, self._way = site, rows_way(site)
-        self._through_spark = DataFrameWriter(site)
-        self._table = table_of(site)
+        self._by_files: ByFiles | None = rows.by_files if isinstance(rows, Keyed) else None
+        self._through_spark: Landing = Merge(site) if self._keyed else DataFrameWriter(site)
+        self._table = table_of(site, batches=True)
+        site.at_end(self._table.settle)
         self._bad = quarantine_of(site)
-        self._in_task = in_task_of(site.pipeline)
+        self._in_task = in_task_of(site.pipeline, keyed=self._keyed)
         self._arrow_batches = ArrowBatches(site)
+        self._own = own_code_of(site, rows, self._in_task)
         self._waiting: Waiting | None = None
+        self._index: KeyIndex | None = None
+        self._compaction: Compaction | None = None
         of_bad = F.col("code").isNotNull()
+        of_keys = ("key_columns", "tombstone") if self._keyed else ()
         self._columns = [
-            F.col("row"),
-            F.col("_kafka"),
-            F.col("code"),
+            *(F.col(each) for each in ("row", *of_keys, "_kafka", "code")),
             *(F.when(of_bad, F.col(each)).alias(each) for each in ("reason", "key", "value")),
         ]
+
+    @property
+    def _keyed(self) -> bool:
+        return isinstance(self._site.rows, Keyed)
 
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The counts of files are always known.
@@ -157,21 +99,68 @@ class FilesLanding:
         if not self._table.may(plan):
             return STALE
         table, bad = self._table.definition(), self._bad.definition()
-        if way_into(self._way, table, bad).reason:
+        if way_into(self._way, table, bad, replaced(self._site.pipeline)).reason:
             return self._through_spark.stage(batch, plan, stack)
-        left = self._left(plan, table)
         into, target = folder_of(self._table.path, table), self._bad.target(plan, bad)
-        written = left or self._write(self._rows(batch), into, target)
-        return Staged(partial(self._commit, table, written))
+        left = self._left(plan, table, target)
+        written = left or self._write(batch, plan, into, target, stack)
+        try:
+            change = self._change(written, into)
+        except LeftToSpark:
+            self._discard(each.name for each in written.good)
+            return self._through_spark.stage(batch, plan, stack)
+        return Staged(partial(self._commit, table, into, written, change))
 
-    def _commit(self, table: Definition, written: Written, plan: CommitPlan) -> None:
+    def _commit(
+        self, table: Definition, into: Folder, written: Written, change: Change, plan: CommitPlan
+    ) -> None:
         reach("P16")
-        numbers = records_of(written.good), records_of(written.bad)
-        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline.name)
+        counts = written.counted.of(plan.draft.ranges, self._site.pipeline.name)
         self._bad.commit(written.bad, plan)
-        self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
-        self._table.commit(plan, plan.entry(counts), written.good)
-        self._waiting = None
+        try:
+            self._table.commit(plan, plan.entry(counts), change.commit)
+        except CommitConflict:  # it was not made: of any other fault nobody knows that
+            self._discard(change.made)
+            self._waiting = Waiting(plan.draft.ranges, table, written)
+            raise
+        if self._index is not None:
+            reach("P22")
+            change.stands(self._index)
+        self._compaction = self._compaction or self._compacting(into)
+        self._compaction.after_a_commit(self._table.also)
+
+    def _change(self, written: Written, into: Folder) -> Change:
+        """What the tasks' files change in the table that the plan was made on.
+
+        Raises LeftToSpark.
+        """
+        by_files = self._by_files
+        if by_files is None:
+            return Change(appended(written.good), {}, {})
+        if any(each.elsewhere for each in (self._table.log.state.files or {}).values()):
+            raise LeftToSpark
+        index = self._index or self._begun(by_files, into)
+        index.follow()
+        reach("P19")
+        return change_of(by_files.effect(written, index, partial(Files, into, 0)), index)
+
+    def _begun(self, by_files: ByFiles, into: Folder) -> KeyIndex:
+        """The index of the table."""
+        columns = by_files.columns(schema_of(self._site.pipeline.table_columns))
+        kept = self._site.kept
+        shelf = None if kept is None else Shelf(kept, columns.width, columns.values.width)
+        self._index = KeyIndex(self._table.log, columns, shelf)
+        return self._index
+
+    def _compacting(self, into: Folder) -> Compaction:
+        """The compaction of the table."""
+        log, files, index = self._table.log, partial(Files, into, 0), self._index
+        if index is None:
+            found = Compaction(log, files)
+        else:
+            found = Compaction(log, files, partial(MovedKeys, index), index.deleted_of)
+        self._site.at_end(found.close)
+        return found
 
     def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
@@ -179,20 +168,63 @@ class FilesLanding:
             return batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
         return batch.decoded().select(self._columns)
 
-    def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
+    def _left(
+        self, plan: CommitPlan, table: Definition, target: QuarantineTarget
+    ) -> Written | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.
 
-        Bad records are written again: they carry the id of the plan.
+        Its bad records are in files of their own for each attempt: they carry the id of the plan.
         """
         left, self._waiting = self._waiting, None
-        if left is None or left.ranges != plan.draft.ranges or left.definition != table:
+        if left is None:
             return None
-        return left.written if left.written.there(self._table.path) else None
+        written = left.written
+        apart = bool(written.bad and target.folder.partitions)  # by others
+        whole = not apart and written.there(self._table.path, target.folder.path)
+        if not whole or left.ranges != plan.draft.ranges or left.definition != table:
+            self._discard(each.name for each in written.good)
+            return None
+        return replace(written, bad=written_again(written.bad, target))
 
-    def _write(self, rows: DataFrame, into: Folder, target: QuarantineTarget) -> Written:
+    def _discard(self, objects: Iterable[str]) -> None:
+        """Remove what no commit will name: ``maintain`` would, too, a week later."""
+        with suppress(*STORE_FAULTS):
+            self._table.log.store.delete(objects)
+
+    def _write(
+        self,
+        batch: RawBatch,
+        plan: CommitPlan,
+        into: Folder,
+        target: QuarantineTarget,
+        stack: ExitStack,
+    ) -> Written:
+        reduction = None if self._by_files is None else self._by_files.reduction
+        decode = self._in_task if self._own is None else None
+        writing = Rebatched(Writing(into, target, decode, reduction))
+
         def write(rows: DataFrame) -> Written:
-            parts, writing = self._site.coalesced(rows), task(into, target, self._in_task)
-            returned = parts.mapInArrow(Rebatched(writing), RETURNED_DDL).collect()
+            returned = self._site.coalesced(rows).mapInArrow(writing, RETURNED_DDL).collect()
             return collected(each.asDict() for each in returned)
 
-        return self._arrow_batches.evaluated(rows, write)
+        def written(rows: DataFrame) -> Written:
+            own = self._own
+            return write(rows) if own is None else own.written(rows, plan, target, write, stack)
+
+        return self._arrow_batches.evaluated(self._rows(batch), written)
+
+
+class KeyedFiles(FilesLanding):
+    """The same for rows by key. Changes that were folded before land through Spark."""
+
+    def stage_changes(
+        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
+    ) -> Staged:
+        """See ``KeyedLanding.stage_changes``."""
+        return Merge(self._site).stage_changes(changes, records, plan, stack)
+
+
+def by_key(site: Site) -> KeyedLanding:
+    """What lands changes by key where driver and tasks share a machine."""
+    as_files = isinstance(site.rows, Keyed) and site.rows.by_files is not None
+    return KeyedFiles(site) if as_files else Merge(site)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -16,13 +15,11 @@ from rivermouth.spark.tables import Address, quoted
 from rivermouth.warehouse.spark_commits import record_entry, session_confs, statement_confs
 from rivermouth.warehouse.tables import TOMBSTONE, has_tombstone_column
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.evaluation import applied, grouped_counts, quarantined, unless_refused
-from rivermouth.write.files.bad_records import Diverted
-from rivermouth.write.files.data_files import other_records
-from rivermouth.write.landing import CountedBatch, RawBatch, Site, Staged
+from rivermouth.write.evaluation import applied, unless_refused
+from rivermouth.write.landing import RawBatch, Site, Staged
 from rivermouth.write.landings.driver_commits import Recording
-from rivermouth.write.landings.folding import Broadcast, Folding, SideOutputs
-from rivermouth.write.rows import OVERFLOW, Keyed
+from rivermouth.write.landings.folding import Broadcast, Folding
+from rivermouth.write.rows import Keyed
 
 MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
 # A batch without a record folds to nothing; adaptive execution would then drop the plan and, with
@@ -30,15 +27,6 @@ MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
 _ADAPTIVE_EXCLUDES = "spark.sql.adaptive.optimizer.excludedRules"
 _DROP_OF_EMPTY_PLANS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _SOURCE = "rivermouth_source"
-
-
-@dataclass(frozen=True)
-class Folded:
-    """The changes of a batch, its counts, and the bad records that its tasks have diverted."""
-
-    changes: DataFrame
-    counts: Counts
-    diverted: Diverted | None
 
 
 class Merge:
@@ -53,7 +41,6 @@ class Merge:
         self._site = site
         self._rows = site.rows
         self._folding = Folding(site, site.rows)
-        self._side_outputs = SideOutputs(site)
         self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
         marked = has_tombstone_column(site.session, site.address)
@@ -72,71 +59,45 @@ class Merge:
         """
 
         def fold() -> Staged:
-            return Staged(partial(self._commit, batch, self._folded(batch, plan), stack))
+            changes, counts = self._folded(batch, plan)
+            return Staged(partial(self._commit, batch, changes, counts, stack))
 
         return unless_refused(fold, lambda: self._split(batch, plan, stack))
 
-    def _folded(self, batch: RawBatch, plan: CommitPlan) -> Folded:
-        """The changes of a batch, written down, with its counts.
+    def _folded(self, batch: RawBatch, plan: CommitPlan) -> tuple[DataFrame, Counts]:
+        """The changes of a batch, written down, with its counts. Fails at a bad record."""
 
-        Fails by ``REFUSAL`` at a bad record that the tasks do not divert.
-        """
-
-        def folded(rows: DataFrame) -> Folded:
-            with self._side_outputs.side_output(plan) as side_output:
-                if side_output is not None:
-                    changes = _written_down(self._folding.with_side_output(rows, side_output))
-                    found = self._side_outputs.reported(side_output, plan)
-                    return Folded(changes, self._side_outputs.counts(found, plan), found)
+        def folded(rows: DataFrame) -> tuple[DataFrame, Counts]:
             fold = self._folding.of(rows, plan.draft.ranges)
             changes = _written_down(fold.changes)
-            return Folded(changes, self._folding.counts(fold, changes), None)
+            return changes, self._folding.counts(fold, changes)
 
         return self._arrow_batches.evaluated(batch.rows, folded)
 
-    def _commit(self, batch: RawBatch, folded: Folded, stack: ExitStack, plan: CommitPlan) -> None:
-        if folded.diverted is not None:
-            self._side_outputs.commit(folded.diverted, plan)
-        written = folded.counts if quarantined(folded.counts) else None
+    def _commit(
+        self,
+        batch: RawBatch,
+        changes: DataFrame,
+        counts: Counts,
+        stack: ExitStack,
+        plan: CommitPlan,
+    ) -> None:
+        """A sum that overflows is found only here: then the batch is split."""
         unless_refused(
-            lambda: self._merge(folded.changes, folded.counts, plan),
-            lambda: self._split(batch, plan, stack, written).commit(plan),
+            lambda: self._merge(changes, counts, plan),
+            lambda: self._split(batch, plan, stack).commit(plan),
         )
 
-    def _split(
-        self, batch: RawBatch, plan: CommitPlan, stack: ExitStack, written: Counts | None = None
-    ) -> Staged:
-        """Keep, count and split the batch. ``written`` is what is in quarantine already: all bad
-        records but those of a key that overflows.
-        """
+    def _split(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
+        """Keep, count and split the batch."""
         rows = self._site.counted(batch.decoded(), plan, stack)
-        if written is not None:
-            self._check_same(written, rows.rows, plan)
         changes = self._rows.fold(rows.good).localCheckpoint()
 
         def commit(plan: CommitPlan) -> None:
-            if written is None:
-                rows.write_bad(plan)
-            else:
-                self._write_overflowing(rows, quarantined(written), plan)
+            rows.write_bad(plan)
             self._merge(changes, rows.counts, plan)
 
         return Staged(commit)
-
-    def _write_overflowing(self, rows: CountedBatch, before: int, plan: CommitPlan) -> None:
-        """Put these into quarantine, where ``before`` others of the batch are already."""
-        if more := quarantined(rows.counts) - before:
-            overflowing = rows.rows.where(f"code = '{OVERFLOW}'")
-            self._site.quarantine.write(overflowing, plan, more, before)
-
-    def _check_same(self, written: Counts, batch: DataFrame, plan: CommitPlan) -> None:
-        """Raise BatchFailed unless the batch has just the bad records that are in quarantine."""
-        others = batch.where(f"code IS NULL OR code <> '{OVERFLOW}'")
-        now = [each.quarantined for each in grouped_counts(others, plan.draft.ranges)]
-        before = [each.quarantined for each in written]
-        if now != before:
-            found = f"bad records: {before} of the ranges, and then {now}"
-            raise other_records(self._site.pipeline.name, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         # A count is no reason to leave rows out: a metric may be lost.
@@ -149,7 +110,7 @@ class Merge:
         site = self._site
         try:
             # Not kept: it holds what the log says of each file of the table, and is seldom needed.
-            Recording(site).record(site.session, plan, entry)
+            Recording(site).record(plan, entry)
         except CommitConflict:  # a commit by Spark that adds nothing conflicts with nobody
             record_entry(site.session, entry, site.address)
 

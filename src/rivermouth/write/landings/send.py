@@ -136,7 +136,7 @@ class Send:
             # A commit that is tried again because others were in the way has sent its rows.
             if self._first and good is not None and self._sent != plan.draft.ranges:
                 self._send(good, plan)
-            self._recording.record(self._site.session, plan, plan.entry(counts, left_out))
+            self._recording.record(plan, plan.entry(counts, left_out))
 
         if self._first or good is None:
             return Staged(commit)

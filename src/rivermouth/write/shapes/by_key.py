@@ -30,6 +30,8 @@ from rivermouth.config import Column as TableColumn
 from rivermouth.config import Pipeline
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.tables import quoted
+from rivermouth.write.keys.by_row import ByRow
+from rivermouth.write.keys.entries import Fold
 from rivermouth.write.rows import RECORDS, Keyed
 
 
@@ -48,6 +50,7 @@ def latest(pipeline: Pipeline) -> Keyed:
         update=f"s.had_tombstone OR {newer}",
         updates={**values, "_kafka": "s.change._kafka"},
         delete="s.change IS NULL" if tombstones else None,
+        by_files=ByRow(pipeline.target.keys, Fold(order_by=order_by)),
     )
 
 
@@ -102,6 +105,7 @@ def first(pipeline: Pipeline) -> Keyed:
         keys=pipeline.target.keys,
         fold=first_of,
         inserts={**values, "_kafka": "s.change._kafka"},
+        by_files=ByRow(pipeline.target.keys, Fold(first=True)),
     )
 
 
@@ -171,7 +175,7 @@ def latest_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetR
             slim = _deciding(with_sequence(slim, of_entries), ordered=ordered)
         return known.fold(slim)
 
-    return replace(known, fold=fold, update=update)
+    return replace(known, fold=fold, update=update, by_files=None)
 
 
 _SAME_RECORD = (
@@ -199,4 +203,5 @@ def first_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRa
         slim = good.select("key_columns", "row", "_kafka")
         return first_of(with_sequence(slim, of_entries), "sequence")
 
-    return replace(known, fold=fold, update=differs(pipeline.columns), updates=known.inserts)
+    update = differs(pipeline.columns)
+    return replace(known, fold=fold, update=update, updates=known.inserts, by_files=None)

@@ -15,21 +15,19 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Measure, Pipeline
-from rivermouth.config.totals import SKETCH
+from rivermouth.config import Column, Measure, Pipeline
+from rivermouth.config.totals import SKETCH, why_spark
 from rivermouth.formats.arrow import REFUSAL
+from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.spark.tables import literal, quoted
-from rivermouth.write.rows import Keyed
-from rivermouth.write.shapes.partial_totals import (
-    FITS,
-    LOW_BITS,
-    added,
-    by_key,
-    is_wide,
-    partly,
-    sum_of_halves,
-)
+from rivermouth.write.keys.by_total import ByTotal, Total, TotalFold
+from rivermouth.write.rows import RECORDS, Keyed
 
+FITS = "fits"
+"""The column of a fold: whether all sums of the batch fit into their columns."""
+_ADDS_UP = 28
+"""The most digits of a decimal whose sums surely fit: 10 billion of them need at most 38."""
+_LOW_BITS = 32
 _PRECISION = 12  # lg_config_k of the sketch: 4,096 registers, a standard error of 1.6 %
 _REFUSED = f"raise_error({literal(REFUSAL)})"
 
@@ -42,11 +40,11 @@ def totals(pipeline: Pipeline) -> Keyed:
     inserts = {each: f"s.key_columns.{quoted(each)}" for each in keys}
     updates: dict[str, str] = {}
     for each in measures:
-        inserts |= _columns(each, _checked(each, f"s.{added(each)}"))
+        inserts |= _columns(each, _checked(each, f"s.{_added(each)}"))
         updates |= _columns(each, _together(each, types[each.name]))
     sums = [each for each in measures if each.function == "sum"]
     summed = {each.column for each in sums}
-    wide = frozenset(e.name for e in pipeline.columns if e.name in summed and is_wide(e))
+    wide = frozenset(e.name for e in pipeline.columns if e.name in summed and _is_wide(e))
     overflow = [f"({_both(each)} AND {_sum(each, types[each.name])} IS NULL)" for each in sums]
     partials = [_partial(each, types[each.name], integral) for each in measures]
 
@@ -54,7 +52,11 @@ def totals(pipeline: Pipeline) -> Keyed:
         """One row per key: ``key_columns``, ``records``, what each metric adds, and ``fits``."""
         fits = [_fits(each, types[each.name], wide) for each in sums]
         # ``_kafka`` is not null; where it refuses bad records, Spark must not leave it out.
-        return by_key(good, F.count("_kafka"), partials, fits)
+        return good.groupBy("key_columns").agg(
+            F.count("_kafka").alias(RECORDS),
+            *(F.expr(each) for each in partials),
+            F.expr(f"{' AND '.join(fits) or 'true'} AS {FITS}"),
+        )
 
     return Keyed(
         keys=tuple(keys),
@@ -65,13 +67,26 @@ def totals(pipeline: Pipeline) -> Keyed:
         overflows=" OR ".join([f"NOT s.{FITS}", *overflow]) if sums else None,
         reads=frozenset(each.column for each in measures if each.column is not None),
         ordered=False,
-        partly=partly(pipeline),
+        by_files=by_total(pipeline),
     )
+
+
+def by_total(pipeline: Pipeline) -> ByTotal | None:
+    """How they land as files; None where Spark has to make them (``config.totals``)."""
+    if why_spark(pipeline.target.metrics, pipeline.columns):
+        return None
+    keys = tuple(each.name for each in pipeline.target.key_parts)
+    types = schema_of(pipeline.table_columns)
+    totals = tuple(
+        Total(number, each, types.field(each.name).type)
+        for number, each in enumerate(pipeline.target.metrics)
+    )
+    return ByTotal(keys, TotalFold(keys, totals))
 
 
 def _partial(measure: Measure, kind: str, integral: frozenset[str]) -> str:
     """The aggregate of a batch, named; SQL over decoded rows."""
-    return f"{_aggregate(measure, kind, integral)} AS {added(measure)}"
+    return f"{_aggregate(measure, kind, integral)} AS {_added(measure)}"
 
 
 def _aggregate(measure: Measure, kind: str, integral: frozenset[str]) -> str:
@@ -95,7 +110,7 @@ def _sum_of(column: str, kind: str) -> str:
     # ``try_sum`` of a BIGINT is null if a sum on the way does not fit: that depends on the order of
     # the records. The sums of both halves of their bits always fit.
     value = f"CAST({column} AS BIGINT)"
-    return sum_of_halves(f"shiftright({value}, {LOW_BITS})", f"{value} & {(1 << LOW_BITS) - 1}")
+    return _sum_of_halves(f"shiftright({value}, {_LOW_BITS})", f"{value} & {(1 << _LOW_BITS) - 1}")
 
 
 def _fits(measure: Measure, kind: str, wide: frozenset[str]) -> str:
@@ -119,17 +134,17 @@ def _checked(measure: Measure, value: str) -> str:
 
 
 def _both(measure: Measure) -> str:
-    return f"t.{quoted(measure.name)} IS NOT NULL AND s.{added(measure)} IS NOT NULL"
+    return f"t.{quoted(measure.name)} IS NOT NULL AND s.{_added(measure)} IS NOT NULL"
 
 
 def _sum(measure: Measure, kind: str) -> str:
     """The old and the new sum together; null where they do not fit."""
-    return f"try_cast(try_add(t.{quoted(measure.name)}, s.{added(measure)}) AS {kind})"
+    return f"try_cast(try_add(t.{quoted(measure.name)}, s.{_added(measure)}) AS {kind})"
 
 
 def _together(measure: Measure, kind: str) -> str:
     """The value of a row that is there, with what the batch adds."""
-    old, new = f"t.{quoted(measure.name)}", f"s.{added(measure)}"
+    old, new = f"t.{quoted(measure.name)}", f"s.{_added(measure)}"
     if measure.function == "sum":
         both = f"WHEN {_both(measure)} THEN coalesce({_sum(measure, kind)}, {_REFUSED})"
         return f"CASE WHEN NOT s.{FITS} THEN {_REFUSED} {both} ELSE coalesce({old}, {new}) END"
@@ -148,3 +163,20 @@ def _columns(measure: Measure, value: str) -> Mapping[str, str]:
         measure.name: f"hll_sketch_estimate({value})",
         f"{measure.name}{SKETCH}": value,
     }
+
+
+def _is_wide(column: Column) -> bool:
+    """Whether a sum of it on the way may need more digits than a DECIMAL has."""
+    if column.integral:
+        return False
+    return int(column.type.partition("(")[2].partition(",")[0]) > _ADDS_UP
+
+
+def _sum_of_halves(high: str, low: str) -> str:
+    """The sum of BIGINTs from both halves of their bits; null where it does not fit; SQL."""
+    return f"try_cast(CAST(sum({high}) AS DECIMAL(20,0)) * {1 << _LOW_BITS} + sum({low}) AS BIGINT)"
+
+
+def _added(measure: Measure) -> str:
+    """The column of a fold that holds what a batch adds to a metric."""
+    return quoted(f"added_{measure.name}")

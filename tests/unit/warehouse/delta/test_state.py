@@ -128,7 +128,7 @@ def test_the_state_is_that_of_the_newest_version(
     assert log.state.version == LAST
     assert log.state.txns == {"p": LAST, "q": 7}
     assert str(log.state.metadata["id"]) == str(known.metadata().id)
-    assert log.state.files == files
+    assert {path for path, _ in log.state.files or {}} == files
     definition = log.definition()
     assert definition is not None
     assert definition.schema == json.loads(known.schema().to_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,26 +34,36 @@ def test_what_is_not_there_is_none(store: Store) -> None:
     assert store.read("log/1") is None
     assert not store.has("log/1")
     assert store.names("log") == []
+    store.delete(["log/1"])
     store.create("log", b"an object")
     assert store.read("log/1") is None
     assert not store.has("log/1")
 
 
-def test_names_come_in_order_and_without_what_lies_deeper(store: Store) -> None:
+def test_names_come_in_order_behind_one_and_without_what_lies_deeper(store: Store) -> None:
     for each in ("2", "10", "1", "_"):
         store.create(f"log/{each}", b"")
     store.create("log/deep/3", b"")
     files = [each for each in store.names("log") if each != "deep"]
     assert files == ["1", "10", "2", "_"]
+    assert [each for each in store.names("log", "10") if each != "deep"] == ["2", "_"]
 
 
 def test_an_object_is_read_in_parts(store: Store) -> None:
     store.create("data", b"0123456789")
+    assert store.part("data", 2, 3) == b"234"
     with store.opened("data") as opened:
         assert opened.size() == 10
         opened.seek(7)
         assert opened.read() == b"789"
         assert isinstance(opened, pa.NativeFile)
+
+
+def test_what_is_removed_is_gone(store: Store) -> None:
+    store.create("x", b"1")
+    store.delete(["x", "y"])
+    assert not store.has("x")
+    assert store.create("x", b"2")
 
 
 def test_a_folder_that_refuses_raises_a_fault_of_the_store(tmp_path: Path) -> None:
@@ -66,3 +77,16 @@ def test_a_folder_that_refuses_raises_a_fault_of_the_store(tmp_path: Path) -> No
     ):
         with pytest.raises(STORE_FAULTS):
             act()
+
+
+def test_objects_below_are_found_but_for_names_that_are_not_taken(store: Store) -> None:
+    for each in ("b", "_log/1", "deep/er/c", "deep/_d", "a"):
+        store.create(each, b"12")
+    found = {each.path: each for each in store.below(lambda name: not name.startswith("_"))}
+    assert {*found} == {"a", "b", "deep/er/c"}
+    assert {each.size for each in found.values()} == {2}
+    assert all(abs(each.modified_ms / 1000 - time.time()) < 60 for each in found.values())
+
+
+def test_below_a_folder_that_is_not_there_is_nothing(store: Store) -> None:
+    assert [*store.below(lambda name: True, "none")] == []

@@ -17,14 +17,16 @@ from rivermouth.warehouse.folder import offsets as room
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from tests.builders import PIPELINE
 from tests.builders import recorded_entries as entries
+from tests.reading import rows_at
 from tests.threads import at_once
 
 pytestmark = pytest.mark.unit
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    table: list[dict[str, Any]] = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
-    return sorted(table, key=lambda row: (row["pipeline"], row["sequence"], row["partition"]))
+    return sorted(
+        rows_at(path), key=lambda row: (row["pipeline"], row["sequence"], row["partition"])
+    )
 
 
 def sequences(path: Path, pipeline: str = PIPELINE) -> list[int]:

@@ -1,0 +1,179 @@
+"""What tasks tell the driver of the rows by key that they wrote: entries, as Arrow bytes.
+
+A task folds the records that it holds at once, writes the row that is left of each key of each
+partition of Kafka, and tells where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from rivermouth.write.keys.runs import Words, digests
+from rivermouth.write.keys.settle import NONE, Changes, Folded, Integers, earliest, latest
+
+_FILE = b"file"
+_NUMBERS = ("row", "partition", "offset", "tombstone")
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What a task makes of records that it holds at once: ``rows`` to be written, with ``row`` and
+    ``_kafka``, and ``told``, what the driver is told of them, given the file of the first of them
+    and its number in it.
+    """
+
+    rows: pa.Table
+    told: Callable[[str, int], bytes]
+
+
+class Reduction(Protocol):
+    """What a task does with rows by key before they are written. It can be pickled."""
+
+    def reduced(self, decoded: pa.Table) -> Reduced:
+        """Reduce good decoded rows, see ``formats.tasks``: their ``row``, ``_kafka``,
+        ``key_columns`` and ``tombstone``.
+        """
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How a task folds its records: the newest row of each key by ``order_by``, or the first."""
+
+    first: bool = False
+    order_by: tuple[str, ...] = ()
+
+    def __call__(self, changes: Changes, *, apart: bool = False) -> Folded:
+        """See ``settle.latest`` and ``settle.earliest``."""
+        fold = earliest if self.first else latest
+        return fold(changes, apart=apart)
+
+    def reduced(self, decoded: pa.Table) -> Reduced:
+        """See ``Reduction``."""
+        left = left_of(decoded, self)
+        rows = decoded.select(["row", "_kafka"]).take(pa.array(left.rows))
+        return Reduced(rows, partial(to_bytes, left))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of some records: which of them become rows, in this order, and an entry for each
+    key of each partition. ``changes.row`` is the number of its row among these.
+    """
+
+    rows: Integers
+    changes: Changes
+    topics: tuple[str, ...]
+
+
+def left_of(decoded: pa.Table, fold: Fold) -> Left:
+    """Fold good decoded rows, see ``formats.tasks``."""
+    columns = decoded.combine_chunks()
+    kafka, row = columns.column("_kafka").chunk(0), columns.column("row").chunk(0)
+    topics, topic = _ranked(kafka.field("topic"))
+    keys = columns.column("key_columns").chunk(0)
+    offset = kafka.field("offset").to_numpy()
+    tombstone = columns.column("tombstone").chunk(0).to_numpy(zero_copy_only=False)
+    every = Changes(
+        keys=digests(keys.flatten()),
+        row=np.where(tombstone, NONE, np.arange(len(offset))),
+        topic=topic,
+        partition=kafka.field("partition").to_numpy().astype(np.int64),
+        offset=offset,
+        tombstone=np.where(tombstone, offset, NONE),
+        order_by=[row.field(each) for each in fold.order_by],
+    )
+    return _left(every, fold(every, apart=True), topics)
+
+
+def _left(every: Changes, found: Folded, topics: tuple[str, ...]) -> Left:
+    there = found.newest != NONE
+    rows = found.newest[there]
+    number = np.full(len(there), NONE)
+    number[there] = np.arange(len(rows))
+    entry = np.where(there, found.newest, found.first)
+    none = pa.array(np.where(there, entry, 0), mask=~there)
+    changes = Changes(
+        keys=every.keys[found.first],
+        row=number,
+        topic=every.topic[entry],
+        partition=every.partition[entry],
+        offset=np.where(there, every.offset[entry], NONE),
+        tombstone=found.tombstone,
+        order_by=[each.take(none) for each in every.order_by],
+    )
+    return Left(rows, changes, topics)
+
+
+def _ranked(names: pa.StringArray) -> tuple[tuple[str, ...], Integers]:
+    """The names in order, and the place of each value among them."""
+    found = names.dictionary_encode()
+    known = found.dictionary.to_pylist()
+    ordered = sorted(known)
+    places = np.array([ordered.index(each) for each in known], np.int64)
+    return tuple(ordered), places[found.indices.to_numpy()]
+
+
+def to_bytes(left: Left, file: str, begins: int) -> bytes:
+    """The entries as bytes. Their rows are in ``file``, from the row ``begins`` on."""
+    changes = left.changes
+    row = np.where(changes.row == NONE, NONE, changes.row + begins)
+    columns = {f"key_{n}": pa.array(changes.keys[:, n]) for n in range(changes.keys.shape[1])}
+    columns |= {"topic": pa.DictionaryArray.from_arrays(changes.topic, [*left.topics])}
+    numbers = (row, changes.partition, changes.offset, changes.tombstone)
+    columns |= dict(zip(_NUMBERS, map(pa.array, numbers), strict=True))
+    columns |= {f"order_{n}": each for n, each in enumerate(changes.order_by)}
+    batch = pa.RecordBatch.from_pydict(columns)
+    schema = batch.schema.with_metadata({_FILE: file.encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        stream.write_batch(batch.replace_schema_metadata(schema.metadata))
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of a batch, of all tasks: ``file`` is the number among ``files`` of each."""
+
+    changes: Changes
+    file: Integers
+    files: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+def of_bytes(told: Sequence[bytes], width: int) -> Entries:
+    """All entries of ``to_bytes``; ``width``: words of a key."""
+    batches = [pa.ipc.open_stream(each).read_all() for each in told]
+    files = tuple(dict.fromkeys(each.schema.metadata[_FILE].decode() for each in batches))
+    if not batches:
+        return _no_entries(width)
+    sizes = [each.num_rows for each in batches]
+    numbers = [files.index(each.schema.metadata[_FILE].decode()) for each in batches]
+    plain = [each.replace_schema_metadata(None) for each in batches]
+    topics = [each.column("topic").cast(pa.string()) for each in plain]
+    whole = pa.concat_tables([each.drop_columns("topic") for each in plain])
+    names, topic = _ranked(pa.chunked_array([c for e in topics for c in e.chunks]).combine_chunks())
+    order_by = [each for each in whole.column_names if each.startswith("order_")]
+    words = [whole.column(f"key_{n}").to_numpy() for n in range(width)]
+    row, partition, offset, tombstone = (whole.column(each).to_numpy() for each in _NUMBERS)
+    changes = Changes(
+        keys=np.stack(words, axis=1),
+        row=row,
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        tombstone=tombstone,
+        order_by=[whole.column(each).combine_chunks() for each in order_by],
+    )
+    return Entries(changes, np.repeat(numbers, sizes), files, names)
+
+
+def _no_entries(width: int) -> Entries:
+    none = np.empty(0, np.int64)
+    keys: Words = np.empty((0, width), np.uint64)
+    return Entries(Changes(keys, none, none, none, none, none), none, (), ())
