@@ -6,8 +6,9 @@ Two processes with a warm JVM each take turns; the broker is on the same cores. 
 topic into a new table, whose totals are compared with those of the other. The one written by hand
 has our session and reader settings, and the same aggregate; it records no offsets, keeps no bad
 records and proves nothing. Both JVMs get faster for about four drains, which warm up and are not
-counted. The last line is JSON: our messages per second divided by theirs, the median of the rounds
-after that.
+counted. Our process also appends a row for each record to another new table. The last line is JSON,
+medians of the rounds after that: our messages per second divided by theirs, ``append_ratio`` is
+that divided by the append's.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from bids import fill
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from peer import Peer
 
 from rivermouth.local.broker import Broker
@@ -39,14 +41,25 @@ def drained(peer: Peer, workload: dict[str, Any], folder: Path) -> tuple[float, 
     """The seconds of one drain into a new table, and the totals in it."""
     table = folder / peer.role / "gold" / "totals"
     seconds = peer.drain({**workload, "table": str(table)})["seconds"]
-    found = DeltaTable(str(table)).to_pyarrow_table(columns=["auction", "n", "spent", "last"])
+    rows = QueryBuilder().register("rows", DeltaTable(str(table)))
+    found = pa.table(rows.execute("SELECT auction, n, spent, last FROM rows").read_all())
     shutil.rmtree(folder / peer.role)
     return float(seconds), sorted(found.to_pylist(), key=lambda row: int(row["auction"]))
 
 
-def measure(peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Path) -> list[float]:
-    """Our rate divided by theirs in each round."""
-    ratios: list[float] = []
+def appended(peer: Peer, workload: dict[str, Any], folder: Path) -> float:
+    """The seconds in which the product appends the records to a new table."""
+    table = folder / "appended" / "bronze" / "bids"
+    seconds = peer.drain({**workload, "table": str(table), "target": {}})["seconds"]
+    shutil.rmtree(folder / "appended")
+    return float(seconds)
+
+
+def measure(
+    peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Path
+) -> list[tuple[float, float]]:
+    """Our rate divided by theirs, and by that of our append, in each round."""
+    ratios: list[tuple[float, float]] = []
     for turn in range(rounds):
         seconds: dict[str, float] = {}
         totals: list[Any] = []
@@ -57,7 +70,9 @@ def measure(peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Pa
             totals = found
             rate = workload["messages"] / seconds[peer.role]
             print(f"round {turn} {peer.role:7} {rate:10,.0f} msg/s {len(found):,} keys", flush=True)
-        ratios.append(seconds["by_hand"] / seconds["ours"])
+        of_append = appended(peers[0], workload, folder)
+        print(f"round {turn} append  {workload['messages'] / of_append:10,.0f} msg/s", flush=True)
+        ratios.append((seconds["by_hand"] / seconds["ours"], of_append / seconds["ours"]))
     return ratios
 
 
@@ -86,8 +101,10 @@ def main() -> None:
         for peer in peers:
             peer.close()
     shutil.rmtree(folder)
-    low, high = round(min(ratios), 3), round(max(ratios), 3)
-    print(json.dumps({"aggregate": round(statistics.median(ratios), 3), "low": low, "high": high}))
+    theirs, appends = zip(*ratios, strict=True)
+    told = {"aggregate": statistics.median(theirs), "low": min(theirs), "high": max(theirs)}
+    told["append_ratio"] = statistics.median(appends)
+    print(json.dumps({name: round(each, 3) for name, each in told.items()}))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,21 @@ def by_hand(session: SparkSession, order: Mapping[str, Any], table: Path) -> dic
     return _read(rows.writeStream.foreachBatch(partial(_merge, table)), order, table)
 
 
+def merge_by_hand(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
+    """Keep the newest row of each key by a MERGE in foreachBatch; ``batches`` is the time of each.
+
+    A key has one partition of Kafka: so its last record counts. It skips a batch that is repeated.
+    """
+    rows, ends = _typed(session, order, READER_DEFAULTS), [time.monotonic()]
+
+    def merge(batch: DataFrame, number: int) -> None:
+        _merge_rows(table, batch, number)
+        ends.append(time.monotonic())
+
+    found = _read(rows.writeStream.foreachBatch(merge), order, table)
+    return {**found, "batches": [end - begin for begin, end in pairwise(ends)]}
+
+
 def one_row(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
     """Append one row with the columns of a bid, so many times; ``batches`` is the time of each."""
     kafka = {"topic": "'bids'", "partition": "0", "offset": "0L", "timestamp": "now()"}
@@ -92,6 +108,18 @@ def _merge(table: Path, batch: DataFrame, number: int) -> None:
     session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
     session.sql(
         f"{_SAME.format(table)} WHEN MATCHED THEN UPDATE SET {_ADD} WHEN NOT MATCHED THEN INSERT *"
+    )
+
+
+def _merge_rows(table: Path, batch: DataFrame, number: int) -> None:
+    session = batch.sparkSession
+    newest = F.expr("max_by(struct(*), _kafka.offset)").alias("row")
+    changes = batch.groupBy("auction").agg(newest).select("row.*")
+    changes.hint("broadcast").createOrReplaceTempView("batch")
+    session.conf.set("spark.databricks.delta.write.txnAppId", "by_hand")
+    session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+    session.sql(
+        f"{_SAME.format(table)} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
 
 

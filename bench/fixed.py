@@ -8,9 +8,10 @@ has Spark's work between batches, the guards, the plan, the decoding and the com
 offsets table are gathered for a second and written by another thread, as in each run; that takes
 its share of the cores meanwhile. Then Spark appends one row to a Delta table, as often. The first
 quarter of each does not count, and neither does the first round. ``one_record`` is the median of
-a batch divided by that of an append, the median over the rounds. ``one_sent`` is the same of a
-pipeline that sends each record to a topic: with its ledger committed by the driver, divided by that
-with ``commit: spark``.
+a batch divided by that of an append, the median over the rounds. ``one_by_key`` is the same of an
+upsert, divided by that of the product's append. ``one_sent`` is the same of a pipeline that sends
+each record to a topic: with its ledger committed by the driver, divided by that with ``commit:
+spark``.
 
 Then a pipeline that has read its topic to the end runs for ``seconds``, with a trigger every
 ``trigger-ms``. ``nothing_cpu_ms`` is what process and JVM use then for each trigger, in
@@ -89,6 +90,16 @@ def one_record(peer: Peer, servers: str, rounds: int, batches: int, folder: Path
     return compared(peer, "one record", ("ours", "one_row"), order, rounds, folder)
 
 
+def one_by_key(peer: Peer, servers: str, rounds: int, batches: int, folder: Path) -> float:
+    """The time of a batch of one record by key divided by that of an append."""
+
+    def order(mode: str, topic: str, lake: Path) -> dict[str, Any]:
+        target = {"mode": "upsert", "keys": ["auction"]} if mode == "by_key" else {}
+        return {**order_of(servers, topic, batches, lake), "role": "ours", "target": target}
+
+    return compared(peer, "one by key", ("by_key", "append"), order, rounds, folder)
+
+
 def one_sent(peer: Peer, servers: str, rounds: int, batches: int, folder: Path) -> float:
     """The time of a batch that sends one record divided by that with ``commit: spark``."""
 
@@ -125,11 +136,13 @@ def main() -> None:
     with Broker(folder / "kafka") as broker:
         servers, peer = broker.bootstrap_servers, Peer("ours")
         ratio = one_record(peer, servers, asked.rounds, asked.batches, folder)
+        keyed = one_by_key(peer, servers, asked.rounds, asked.batches, folder)
         sent = one_sent(peer, servers, asked.rounds, asked.batches, folder)
         cpu_ms = nothing(peer, servers, asked.seconds, asked.trigger_ms, folder)
         peer.close()
     shutil.rmtree(folder)
-    told = {"one_record": round(ratio, 3), "one_sent": round(sent, 3)}
+    told = {"one_record": ratio, "one_by_key": keyed, "one_sent": sent}
+    told = {name: round(each, 3) for name, each in told.items()}
     print(json.dumps({**told, "nothing_cpu_ms": round(cpu_ms, 2)}))
 
 

@@ -3,15 +3,16 @@
     python bench/latency.py [--rounds 3] [--seconds 40] [--lead 15] [--rates 2000 10000]
 
 The latency of a record is the time from its Kafka timestamp, which the producer sets, to the time
-at which the file of its commit in ``_delta_log`` was last modified. Three processes with a warm JVM
+at which the file of its commit in ``_delta_log`` was last modified. Four processes with a warm JVM
 take turns; the broker and the producer are on the same cores. In a turn a new topic is filled at
 the rate, and one peer reads it into a new table, batch after batch: the product with ``trigger:
-0ms``, ``tuned`` (Delta's streaming sink) and ``foreach_batch`` (an append written by hand), these
-with our session and reader settings. The records of the first ``lead`` seconds do not count:
+0ms``, ``by_key`` (the product again, which keeps the newest row of each of 20,000 keys), ``tuned``
+(Delta's streaming sink) and ``foreach_batch`` (an append written by hand), these with our session
+and reader settings. The records of the first ``lead`` seconds do not count:
 the query starts while they come. The first round of each rate warms up, for twice ``lead``.
 
 Each figure is the median over the rounds of the median, or of the 99th percentile, in each. The
-last line is JSON: ours divided by the better one of the other two.
+last line is JSON: ours divided by the better one of the last two, and ``by_key`` divided by ours.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from peer import Peer
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record, create_topic, produce
 
-ROLES = ("ours", "tuned", "foreach_batch")
+ROLES = ("ours", "by_key", "tuned", "foreach_batch")
+_BY_KEY = {"mode": "upsert", "keys": ["extra"]}
 _VALUES = 20_000
 _PATIENCE_S = 180
 _TOO_SLOW = 0.98
@@ -86,8 +88,9 @@ def latencies(table: Path, turn: Turn) -> npt.NDArray[np.float64]:
     for commit in sorted((table / "_delta_log").glob("*.json")):
         at_ms = commit.stat().st_mtime_ns / 1e6
         for line in commit.read_text(encoding="utf-8").splitlines():
-            if "add" not in (action := json.loads(line)):
-                continue
+            action = json.loads(line)
+            if "add" not in action or not action["add"]["dataChange"]:
+                continue  # also what compaction moves
             file = pq.ParquetFile(table / unquote(action["add"]["path"]))
             kafka = file.read(columns=["_kafka.timestamp"])["_kafka"].combine_chunks()
             stamp = pc.struct_field(kafka, "timestamp").cast(pa.timestamp("ms", "UTC"))
@@ -102,7 +105,9 @@ def latencies(table: Path, turn: Turn) -> npt.NDArray[np.float64]:
     return counted
 
 
-def measured(peer: Peer, turn: Turn, servers: str, values: Sequence[bytes], lake: Path) -> Latency:
+def measured(
+    peer: Peer, turn: Turn, servers: str, values: Sequence[bytes], lake: Path, *, by_key: bool
+) -> Latency:
     """Let one peer read a new topic while it is filled."""
     create_topic(servers, turn.name, PARTITIONS)
     table = lake / "bronze" / "bids"
@@ -114,12 +119,14 @@ def measured(peer: Peer, turn: Turn, servers: str, values: Sequence[bytes], lake
         "trigger_ms": 0,
         "messages": turn.messages,
         "limit_s": turn.lead + turn.seconds + _PATIENCE_S,
+        "target": _BY_KEY if by_key else {},
     }
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(peer.drain, order)
         produce(servers, turn.name, paced(turn, values))
         answer = reading.result()
-    check(table, turn.messages)
+    if not by_key:
+        check(table, turn.messages)
     waited = latencies(table, turn)
     commits = len([*(table / "_delta_log").glob("*.json")])
     shutil.rmtree(lake)
@@ -140,8 +147,9 @@ def compared(rate: int, found: dict[str, list[Latency]]) -> dict[str, float]:
     for role in ROLES:
         print(f"| {rate} | {role} | {figures['median'][role]:.0f} | {figures['p99'][role]:.0f} |")
     for name, each in figures.items():
-        best = min(each[role] for role in ROLES[1:])
+        best = min(each[role] for role in ROLES[2:])
         ratios[f"{name}_ratio_{rate / 1000:g}k"] = round(each["ours"] / best, 3)
+        ratios[f"{name}_by_key_{rate / 1000:g}k"] = round(each["by_key"] / each["ours"], 3)
     return ratios
 
 
@@ -157,17 +165,18 @@ def main() -> None:
     values = [bid(number, dice) for number in range(_VALUES)]
     found: dict[int, dict[str, list[Latency]]] = {e: defaultdict(list) for e in asked.rates}
     with Broker(folder / "kafka") as broker:
-        peers = [Peer(role) for role in ROLES]
+        peers = {role: Peer("ours" if role == "by_key" else role) for role in ROLES}
         for rate in asked.rates:
             for turn in range(asked.rounds + 1):
-                for peer in peers if turn % 2 else reversed(peers):
-                    name = f"bids-{rate}-{turn or 'warm-up'}-{peer.role}"
+                for role in ROLES if turn % 2 else reversed(ROLES):
+                    name = f"bids-{rate}-{turn or 'warm-up'}-{role}"
                     what = Turn(name, rate, asked.seconds if turn else asked.lead, asked.lead)
                     servers = broker.bootstrap_servers
-                    latency = measured(peer, what, servers, values, folder / name)
+                    by_key, lake = role == "by_key", folder / name
+                    latency = measured(peers[role], what, servers, values, lake, by_key=by_key)
                     if turn:
-                        found[rate][peer.role].append(latency)
-        for peer in peers:
+                        found[rate][role].append(latency)
+        for peer in peers.values():
             peer.close()
     shutil.rmtree(folder)
     print("| messages a second | peer | median, ms | p99, ms |\n|---|---|---|---|")

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from bids import COLUMNS
 from confluent_kafka import Consumer, Message, TopicPartition
-from deltalake import CommitProperties, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from pyarrow import json as arrow_json
 
 _AT = pa.timestamp("us", "UTC")
@@ -38,31 +38,42 @@ _POLLED = 50_000
 _PATIENCE_S = 30
 
 
-def loop(order: Mapping[str, Any], table: Path) -> dict[str, float]:
-    """Read the topic to the end that it has now; return the time from start to the last commit."""
-    began = time.monotonic()
+def loop(order: Mapping[str, Any], table: Path) -> dict[str, Any]:
+    """Read the topic to the end that it has now; return the time from start to the last commit.
+
+    It begins at the offsets ``begins`` of the partitions, if these are given. With ``keys`` it
+    keeps the newest row of each: of a key the last record of the batch counts.
+    """
+    began, batches = time.monotonic(), list[float]()
     consumer = Consumer({**_SETTINGS, "bootstrap.servers": order["servers"]})
     try:
-        left, number = _assign(consumer, order["topic"]), 0
+        left, number = _assign(consumer, order["topic"], order.get("begins")), 0
         while left:
+            begun = time.monotonic()
             batch = _batch(consumer, min(left, order["per_batch"]))
             number += 1
-            _append(table, order["topic"], batch, number)
+            rows = _rows(order["topic"], batch)
+            if "keys" in order:
+                _merge(table, rows, order["keys"])
+            else:
+                _append(table, rows, number)
             left -= len(batch)
+            batches.append(time.monotonic() - begun)
     finally:
         consumer.close()
-    return {"seconds": time.monotonic() - began, "startup": 0.0}
+    return {"seconds": time.monotonic() - began, "startup": 0.0, "batches": batches}
 
 
-def _assign(consumer: Consumer, topic: str) -> int:
-    """Read all partitions from their beginning; return how many records are in them."""
+def _assign(consumer: Consumer, topic: str, begins: Sequence[int] | None) -> int:
+    """Read all partitions from there on, or whole; return how many records that are."""
     partitions = consumer.list_topics(topic, _PATIENCE_S).topics[topic].partitions
     places = [TopicPartition(topic, each) for each in partitions]
     marks = [consumer.get_watermark_offsets(each, _PATIENCE_S) for each in places]
     for place, (low, _) in zip(places, marks, strict=True):
-        place.offset = low
+        place.offset = low if begins is None else begins[place.partition]
     consumer.assign(places)
-    return sum(high - low for low, high in marks)
+    pairs = zip(places, marks, strict=True)
+    return sum(int(high - place.offset) for place, (_, high) in pairs)
 
 
 def _batch(consumer: Consumer, records: int) -> list[Message]:
@@ -79,8 +90,8 @@ def _batch(consumer: Consumer, records: int) -> list[Message]:
     return batch
 
 
-def _append(table: Path, topic: str, batch: Sequence[Message], number: int) -> None:
-    """One commit with the rows of the batch, the columns of the other peers, and its ``txn``."""
+def _rows(topic: str, batch: Sequence[Message]) -> pa.Table:
+    """The rows of a batch, with the columns of the other peers."""
     values = b"\n".join(each.value() or b"" for each in batch)
     rows = arrow_json.read_json(BytesIO(values), _READ, _PARSE)
     if rows.num_rows != len(batch):
@@ -95,10 +106,27 @@ def _append(table: Path, topic: str, batch: Sequence[Message], number: int) -> N
         ],
         ["topic", "partition", "offset", "timestamp"],
     )
+    return rows.append_column("_kafka", kafka)
+
+
+def _append(table: Path, rows: pa.Table, number: int) -> None:
+    """One commit with the rows of the batch, and its ``txn``."""
     write_deltalake(
         str(table),
-        rows.append_column("_kafka", kafka),
+        rows,
         mode="append",
         writer_properties=WriterProperties(compression="ZSTD"),
         commit_properties=CommitProperties(app_transactions=[Transaction("loop", number)]),
     )
+
+
+def _merge(table: Path, rows: pa.Table, keys: Sequence[str]) -> None:
+    """One commit by which the last row of each key replaces that of the table."""
+    last = rows.append_column("n", pa.array(range(len(rows)))).group_by([*keys])
+    newest = rows.take(last.aggregate([("n", "max")]).column("n_max"))
+    same = " AND ".join(f"t.{each} = s.{each}" for each in keys)
+    writer = WriterProperties(compression="ZSTD")
+    merge = DeltaTable(str(table)).merge(
+        newest, same, source_alias="s", target_alias="t", writer_properties=writer
+    )
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()

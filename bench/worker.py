@@ -7,6 +7,7 @@ It reads one JSON order per line on standard input and answers with one line of 
 - ``stock``: that sink with Spark's defaults;
 - ``foreach_batch``: an append in foreachBatch, with our session and reader settings;
 - ``by_hand``: totals by a MERGE in foreachBatch, with these settings;
+- ``merge_by_hand``: the newest row of each key, likewise;
 - ``loop``: a plain loop in Python, without a JVM.
 
 An order with ``role`` is for another one in the same session; ``nothing`` and ``one_row`` are roles
@@ -23,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from by_spark import by_hand, foreach_batch, one_row, stock, tuned
+from by_spark import by_hand, foreach_batch, merge_by_hand, one_row, stock, tuned
 from loop import loop
 from ours import nothing, ours
 from pyspark.sql import SparkSession
@@ -35,7 +36,11 @@ Order = Mapping[str, Any]
 Answer = Callable[[SparkSession, Order, Path], Mapping[str, Any]]
 
 IN_SPARK: Mapping[str, Answer] = {
-    each.__name__: each for each in (ours, nothing, tuned, stock, foreach_batch, by_hand, one_row)
+    each.__name__: each
+    for each in (
+        *(ours, nothing, tuned, stock),
+        *(foreach_batch, by_hand, merge_by_hand, one_row),
+    )
 }
 _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
 
