@@ -178,6 +178,9 @@ def _of_table(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """What is folded. Copied: Kafka's columns share the memory of all values of their batch."""
-    slim = rows.select(["row", "_kafka", "key_columns", "tombstone"])
-    return slim.take(pa.array(np.arange(len(slim))))
+    """What is folded. Kafka's columns are copied: they share the memory of all values of their
+    batch.
+    """
+    kafka = rows.column("_kafka").take(pa.array(np.arange(len(rows))))
+    columns = {each: rows.column(each) for each in ("row", "key_columns", "tombstone")}
+    return pa.RecordBatch.from_pydict({**columns, "_kafka": kafka})

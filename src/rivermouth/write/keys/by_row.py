@@ -13,7 +13,16 @@ from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.effect import Effect, Live
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
-from rivermouth.write.keys.settle import NONE, FirstOrder, Integers, Mask, Order, compared, orders
+from rivermouth.write.keys.settle import (
+    NONE,
+    FirstOrder,
+    Integers,
+    Mask,
+    Order,
+    compared,
+    numbers_of,
+    orders,
+)
 
 _PLACE = ("topic", "partition", "offset")
 
@@ -67,7 +76,7 @@ def _live(entries: Entries, live: Integers, index: KeyIndex) -> Mapping[str, Liv
     width = index.columns.values.width
     order = _orders(entries, live)[:, None] if width else np.empty((len(live), 0), np.uint64)
     found = {}
-    for number in np.unique(file).tolist():
+    for number in numbers_of(file):
         here = np.flatnonzero(file == number)
         rows: Rows = changes.row[live[here]].astype(np.uint64)
         found[entries.files[number]] = Live(changes.keys[live[here]], rows, order[here])
@@ -82,7 +91,7 @@ def _dead(entries: Entries, live: Integers) -> Mapping[str, Rows]:
     dead = np.flatnonzero(left)
     return {
         entries.files[number]: changes.row[dead[file[dead] == number]].astype(np.uint64)
-        for number in np.unique(file[dead]).tolist()
+        for number in numbers_of(file[dead])
     }
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
@@ -18,7 +17,7 @@ from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.entries import Reduction
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
 from rivermouth.write.keys.runs import Words
-from rivermouth.write.keys.settle import Integers
+from rivermouth.write.keys.settle import Integers, numbers_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def change_of(effect: Effect, index: KeyIndex) -> Change:
 def _standing(effect: Effect, index: KeyIndex) -> dict[AddFile, BitMap64]:
     """The rows that go of files of the table."""
     number, row = effect.found.file[effect.gone], effect.found.row[effect.gone]
-    return {index.file(each): BitMap64(row[number == each]) for each in np.unique(number).tolist()}
+    return {index.file(each): BitMap64(row[number == each]) for each in numbers_of(number)}
 
 
 def _marked(

@@ -17,6 +17,8 @@ import pyarrow as pa
 from rivermouth.write.keys.runs import Words, digests
 from rivermouth.write.keys.settle import NONE, Changes, Folded, Integers, earliest, latest
 
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Rows and offsets follow each other: of 46 bytes an entry some 12 are left to carry."""
 _FILE = b"file"
 _NUMBERS = ("row", "partition", "offset", "tombstone")
 
@@ -56,7 +58,9 @@ class Fold:
     def reduced(self, decoded: pa.Table) -> Reduced:
         """See ``Reduction``."""
         left = left_of(decoded, self)
-        rows = decoded.select(["row", "_kafka"]).take(pa.array(left.rows))
+        rows = decoded.select(["row", "_kafka"])
+        if len(left.rows) < len(rows):
+            rows = rows.take(pa.array(left.rows))
         return Reduced(rows, partial(to_bytes, left))
 
 
@@ -92,6 +96,9 @@ def left_of(decoded: pa.Table, fold: Fold) -> Left:
 
 
 def _left(every: Changes, found: Folded, topics: tuple[str, ...]) -> Left:
+    # In the order of the records, so that rows are written as they came.
+    order = np.argsort(np.where(found.newest != NONE, found.newest, found.first))
+    found = Folded(found.first[order], found.newest[order], found.tombstone[order])
     there = found.newest != NONE
     rows = found.newest[there]
     number = np.full(len(there), NONE)
@@ -131,7 +138,7 @@ def to_bytes(left: Left, file: str, begins: int) -> bytes:
     batch = pa.RecordBatch.from_pydict(columns)
     schema = batch.schema.with_metadata({_FILE: file.encode()})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
+    with pa.ipc.new_stream(sink, schema, options=_PACKED) as stream:
         stream.write_batch(batch.replace_schema_metadata(schema.metadata))
     return bytes(sink.getvalue())
 

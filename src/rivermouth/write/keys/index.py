@@ -39,7 +39,7 @@ from rivermouth.write.keys.runs import (
     sorted_run,
     width_of,
 )
-from rivermouth.write.keys.settle import Integers, Mask
+from rivermouth.write.keys.settle import Integers, Mask, numbers_of
 
 Rows = npt.NDArray[np.uint64]
 """Numbers of rows in a file."""
@@ -175,7 +175,7 @@ class KeyIndex:
         there = places != NOWHERE
         files = np.where(there, places >> _FILE, 0).astype(np.int64)
         rows = np.where(there, places & _ROW, 0).astype(np.uint64)
-        for number in np.unique(files[there]).tolist():
+        for number in numbers_of(files[there]):
             here = np.flatnonzero(there & (files == number))
             path = self._paths[number]
             if path not in self._files:
@@ -194,7 +194,7 @@ class KeyIndex:
         tables, at, offset = list[pa.Table](), np.zeros(len(these), np.int64), 0
         fields = [*map(self.columns.types.field, columns), _KAFKA]
         files = found.file[these]
-        for number in np.unique(files).tolist():
+        for number in numbers_of(files):
             here = np.flatnonzero(files == number)
             table = self.columns.typed(self.log, self._paths[number], fields)
             tables.append(table.take(pa.array(found.row[these[here]])))

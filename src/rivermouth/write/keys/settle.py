@@ -215,6 +215,12 @@ def earliest(changes: Changes, *, apart: bool = False) -> Folded:
     return Folded(first, found, np.full(len(first), NONE))
 
 
+def numbers_of(values: Integers) -> list[int]:
+    """The small numbers that occur, each once, in order."""
+    found: list[int] = np.flatnonzero(np.bincount(values)).tolist()
+    return found
+
+
 def _groups(changes: Changes, *, apart: bool) -> tuple[Integers, Integers]:
     """An entry of each group, and the group of each entry."""
     first, group = grouped(changes.keys)
