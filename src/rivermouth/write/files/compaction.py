@@ -9,6 +9,8 @@ none is left, is given up. Nothing depends on one.
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +40,8 @@ from rivermouth.write.files.partitions import Partition
 SHARE = 0.3
 """At most so large a part of the time is spent on jobs."""
 _ROWS = 1 << 16
+_NICE = 10
+"""The priority of a job. Its thread reads by itself: those of a pool would have their own."""
 _PATIENCE_S = 2.0
 """So long is waited for a job at the end of a run."""
 
@@ -147,7 +151,7 @@ def _rewrite(
     first = 0
     with store.opened(source.path) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        for batch in parquet.iter_batches(batch_size=_ROWS):
+        for batch in parquet.iter_batches(batch_size=_ROWS, use_threads=False):
             if stop():
                 return False
             live = _live(first, len(batch), deleted)
@@ -262,8 +266,15 @@ class Work(Protocol):
 
 
 def in_a_thread(act: Callable[[], None]) -> Work:
-    """Do something beside what the caller does."""
-    thread = threading.Thread(target=act, name="compaction")
+    """Do something beside what the caller does, which comes first where cores are short."""
+
+    def behind() -> None:
+        if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        act()
+
+    thread = threading.Thread(target=behind, name="compaction")
     thread.start()
     return thread
 
