@@ -264,7 +264,7 @@ class Upserts:
     @property
     def added(self) -> list[AddFile]:
         """The files of the newest version."""
-        return [*(self.table.log.state.files or {}).values()]
+        return [*self.table.log.state.current.values()]
 
     def facts(self) -> dict[str, float]:
         """Files, vectors, and which part of the rows is deleted."""

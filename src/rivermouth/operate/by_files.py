@@ -54,7 +54,7 @@ def unnamed(store: Store, before_ms: int) -> list[Stored]:
     found = [each for each in store.below(takes) if each.modified_ms < before_ms]
     log.follow()  # what was committed while the folders were read is named, too
     former = (file for file, at_ms in log.state.former or () if at_ms >= before_ms)
-    names = _names([*(log.state.files or {}).values(), *former])
+    names = _names([*log.state.current.values(), *former])
     return sorted((e for e in found if not names(e.path)), key=lambda each: each.path)
 
 
@@ -142,7 +142,7 @@ def committed(path: str, pipeline: str, sequences: Collection[int]) -> dict[int,
     log = DeltaLog(FilesTable(path, path).log.store, files=True)
     log.follow()
     found = dict[int, str]()
-    for each in (log.state.files or {}).values():
+    for each in log.state.current.values():
         rows = read_columns(log.store, each.path, _TAGS.names).cast(_TAGS)
         own = rows.filter(pc.equal(rows["pipeline"], pipeline))
         found |= {sequence: commit for sequence, commit in _tags(own) if sequence in sequences}
@@ -150,7 +150,7 @@ def committed(path: str, pipeline: str, sequences: Collection[int]) -> dict[int,
 
 
 def _files(table: FilesTable) -> list[AddFile]:
-    return [*(table.log.state.files or {}).values()]
+    return [*table.log.state.current.values()]
 
 
 def _remove(old: Iterable[Stored], table: FilesTable, kept_h: float) -> None:

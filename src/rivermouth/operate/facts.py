@@ -292,7 +292,7 @@ def layout_of(store: Store) -> Layout | None:
     with suppress(LogUnreadable, LedgerBroken):
         if log.definition() is None:
             return None
-        files = [*(log.state.files or {}).values()]
+        files = [*log.state.current.values()]
         vectors = [each.vector.rows for each in files if each.vector is not None]
         rows = sum(each.rows or 0 for each in files)
         return Layout(

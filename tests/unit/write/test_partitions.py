@@ -166,7 +166,7 @@ def test_files_of_one_partition_are_joined_and_no_others(tmp_path: Path) -> None
     read = QueryBuilder().register("t", DeltaTable(tmp_path))
     rows = pa.table(read.execute("SELECT p, n FROM t ORDER BY n").read_all()).to_pylist()
     assert rows == [{"p": "ab"[n % 2], "n": n} for n in range(16)]
-    assert sorted(each.partition["p"] or "" for each in (table.log.state.files or {}).values()) == [
+    assert sorted(each.partition["p"] or "" for each in table.log.state.current.values()) == [
         "a",
         "b",
     ]

@@ -70,7 +70,7 @@ def _files(store: Store) -> list[str]:
     """The data files of the table now."""
     log = DeltaLog(store, files=True)
     log.follow()
-    return [each.path for each in (log.state.files or {}).values()]
+    return [*log.state.current]
 
 
 def count_rows(

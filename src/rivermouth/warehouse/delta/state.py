@@ -72,6 +72,11 @@ class TableState:
             self.clusters = tuple(map(tuple, told.get("clusteringColumns") or ()))
 
     @property
+    def current(self) -> dict[str, AddFile]:
+        """The data files in it, by path; none where nobody asks for them."""
+        return {each.path: each for each in (self.files or {}).values()}
+
+    @property
     def definition(self) -> Definition:
         """What it says of the table itself."""
         said, metadata = self.protocol, self.metadata

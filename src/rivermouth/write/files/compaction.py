@@ -197,7 +197,7 @@ def commit_of(job: Rewritten, log: DeltaLog, deleted: Deleted | None = None) -> 
     are in the store then. Raises what that does.
     """
     deleted = deleted or (lambda each: deleted_rows(log.store, each.vector))
-    now = {each.path: each for each in (log.state.files or {}).values()}
+    now = log.state.current
     left = [now[each.path] for each in job.sources if each.path in now]
     marks = _died(job, {each.path: deleted(each) for each in left})
     if marks is None:
@@ -355,7 +355,7 @@ class Compaction:
     def _begin(self) -> None:
         self._began = self._clock()
         if self._began >= self._not_before:
-            files = [*(self._log.state.files or {}).values()]
+            files = [*self._log.state.current.values()]
             self._work = self._beside(partial(self._rewrite, files))
 
     def _rewrite(self, files: Sequence[AddFile]) -> None:

@@ -156,7 +156,7 @@ class KeyIndex:
         if not self._began:
             self._restore()
             self._began = True
-        current = {each.path: each for each in (self.log.state.files or {}).values()}
+        current = self.log.state.current
         if current == self._files:
             return
         new = [each for path, each in current.items() if self._is_news(path, each)]
@@ -231,7 +231,7 @@ class KeyIndex:
         ``added`` are the keys of each new file with their live rows; ``deleted`` is what each new
         vector says.
         """
-        current = {each.path: each for each in (self.log.state.files or {}).values()}
+        current = self.log.state.current
         for path, each in current.items():
             if each.vector is not None and each.vector in deleted:
                 self._deleted[path] = (each.vector, deleted[each.vector])

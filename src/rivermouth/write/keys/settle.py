@@ -226,11 +226,16 @@ def _groups(changes: Changes, *, apart: bool) -> tuple[Integers, Integers]:
     first, group = grouped(changes.keys)
     places = changes.places
     if apart and len(places) and (places != places[0]).any():
-        _, place = np.unique(places, return_inverse=True)
-        both = group * (int(place.max()) + 1) + place.reshape(-1)
-        _, first, group = np.unique(both, return_index=True, return_inverse=True)
-        group = group.reshape(-1)
+        return _with_places(changes, group)
     return first, group
+
+
+def _with_places(changes: Changes, group: Integers) -> tuple[Integers, Integers]:
+    """An entry of each group in each partition of Kafka, and which of these each entry is in."""
+    _, place = np.unique(changes.places, return_inverse=True)
+    both = group * (int(place.max()) + 1) + place.reshape(-1)
+    _, first, found = np.unique(both, return_index=True, return_inverse=True)
+    return first, found.reshape(-1)
 
 
 def grouped(keys: Words) -> tuple[Integers, Integers]:
@@ -253,10 +258,8 @@ def _before_a_tombstone(changes: Changes, group: Integers) -> Mask:
     there = changes.tombstone != NONE
     if not there.any():
         return np.zeros(len(changes), np.bool_)
-    _, place = np.unique(changes.places, return_inverse=True)
-    both = group * (int(place.max()) + 1) + place.reshape(-1)
-    _, both = np.unique(both, return_inverse=True)
-    last = np.full(int(both.max()) + 1, NONE)
+    first, both = _with_places(changes, group)
+    last = np.full(len(first), NONE)
     np.maximum.at(last, both[there], changes.tombstone[there])
     before: Mask = changes.offset < last[both]
     return before

@@ -137,7 +137,7 @@ class FilesLanding:
         by_files = self._by_files
         if by_files is None:
             return Change(appended(written.good), {}, {})
-        if any(each.elsewhere for each in (self._table.log.state.files or {}).values()):
+        if any(each.elsewhere for each in self._table.log.state.current.values()):
             raise LeftToSpark
         index = self._index or self._begun(by_files, into)
         index.follow()

@@ -52,7 +52,7 @@ def named_at(table: KeyedTable, version: int) -> set[str]:
     log = DeltaLog(table.table.log.store, files=True)
     for each in range(version + 1):
         log.state.take(each, log.actions(each))
-    files = (log.state.files or {}).values()
+    files = log.state.current.values()
     return {e.path for e in files} | {str(e.vector.file) for e in files if e.vector}
 
 
@@ -222,7 +222,7 @@ def by_deltalake(path: str) -> None:
 def by_a_vector(path: str) -> None:
     table = FilesTable(path, "p", files=True)
     table.newest()
-    [file] = (table.log.state.files or {}).values()
+    [file] = table.log.state.current.values()
     content, [vector] = vector_file(uuid4(), [BitMap64([1])])
     table.log.store.create(str(vector.file), content)
     assert table.log.commit(Commit("DELETE", added=[file.marked(vector)], removed=[file]))

@@ -110,7 +110,7 @@ def test_added_files_and_all_files_exist_whatever_the_name_of_the_folder(table: 
     (added,) = table.log.added(2)
     log = DeltaLog(table.log.store, files=True)
     log.follow()
-    files = [each.path for each in (log.state.files or {}).values()]
+    files = [*log.state.current]
     assert added.path in files
     assert all((table.path / each).exists() for each in files)
 

@@ -195,7 +195,7 @@ def test_a_job_brings_no_vector_to_a_table_that_marks_no_rows(tmp_path: Path) ->
         write_deltalake(path, pa.table({"id": [first, first + 1]}), mode="append")
     table = FilesTable(path, "t", files=True)
     table.newest()
-    sources = {each: BitMap64() for each in (table.log.state.files or {}).values()}
+    sources = {each: BitMap64() for each in table.log.state.current.values()}
     into = Files(folder_of(path, table.definition()), 0, {})
     done = rewritten(sources, table.log, into, Nobody(), lambda: False)
     assert done is not None

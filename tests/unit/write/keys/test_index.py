@@ -41,7 +41,7 @@ def table(tmp_path: Path) -> KeyedTable:
 
 def files(table: KeyedTable) -> list[AddFile]:
     table.table.newest()
-    return [*(table.table.log.state.files or {}).values()]
+    return [*table.table.log.state.current.values()]
 
 
 def written(table: KeyedTable, *rows: tuple[int, int]) -> AddFile:
