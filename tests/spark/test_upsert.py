@@ -205,7 +205,7 @@ def test_on_a_cluster_a_metric_that_counted_twice_is_noticed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Two records in five offsets, as transactions leave them. A lost executor was replaced."""
-    table = keyed_table(bench, a_pipeline(), way, tasks=None)
+    table = keyed_table(bench, a_pipeline(), way, one_host=False)
     twice = {"counts": '[{"x": 0, "y": 4}]', "deleting": 0}
     monkeypatch.setattr(Observation, "get", property(lambda _: twice))
 

@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.formats.decoder import decoder_to_fold
+from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.errors import said
-from rivermouth.write.evaluation import InlineCounter, refusing
-from rivermouth.write.landing import Site
+from rivermouth.write.evaluation import InlineCounter, refusing, unless_refused
+from rivermouth.write.landing import CountedBatch, Site, Staged
 from rivermouth.write.rows import RECORDS, Keyed
 
 RECORDS_MAX = 200_000
@@ -58,6 +59,42 @@ class Broadcast:
 def too_large(fault: Exception) -> bool:
     """Whether a write failed since what it broadcasts is too large."""
     return _TOO_LARGE.search(said(fault)) is not None
+
+
+Write = Callable[[DataFrame, Counts, CommitPlan], object]
+"""Commits the changes of a batch, with the entry of the plan that has these counts."""
+
+
+def fold_or_split(
+    fold: Callable[[], tuple[DataFrame, Counts]],
+    split: Callable[[], tuple[CountedBatch, DataFrame]],
+    write: Write,
+    after: Callable[[CommitPlan], object] = lambda plan: None,
+) -> Staged:
+    """Stage the changes of a batch that ``fold`` makes, for ``write``.
+
+    Where a bad record fails the fold, or a sum that overflows the write, those that ``split`` makes
+    of the good records are written instead, behind the bad ones.
+    """
+
+    def whole() -> Staged:
+        changes, counts = fold()
+
+        def commit(plan: CommitPlan) -> None:
+            unless_refused(lambda: write(changes, counts, plan), lambda: in_parts().commit(plan))
+
+        return Staged(commit, after=after)
+
+    def in_parts() -> Staged:
+        rows, changes = split()
+
+        def commit(plan: CommitPlan) -> None:
+            rows.write_bad(plan)
+            write(changes, rows.counts, plan)
+
+        return Staged(commit, after=after)
+
+    return unless_refused(whole, in_parts)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from rivermouth.spark.tables import Address, quoted
 from rivermouth.warehouse.spark_commits import record_entry, session_confs, statement_confs
 from rivermouth.warehouse.tables import TOMBSTONE, has_tombstone_column
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.evaluation import applied, unless_refused
-from rivermouth.write.landing import RawBatch, Site, Staged
+from rivermouth.write.evaluation import applied
+from rivermouth.write.landing import CountedBatch, RawBatch, Site, Staged
 from rivermouth.write.landings.driver_commits import Recording
-from rivermouth.write.landings.folding import Broadcast, Folding
+from rivermouth.write.landings.folding import Broadcast, Folding, fold_or_split
 from rivermouth.write.rows import Keyed
 
 MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
@@ -58,11 +58,8 @@ class Merge:
         Only a batch that is split carries to Spark what quarantine needs.
         """
 
-        def fold() -> Staged:
-            changes, counts = self._folded(batch, plan)
-            return Staged(partial(self._commit, batch, changes, counts, stack))
-
-        return unless_refused(fold, lambda: self._split(batch, plan, stack))
+        fold, split = partial(self._folded, batch, plan), partial(self._split, batch, plan, stack)
+        return fold_or_split(fold, split, self._merge)
 
     def _folded(self, batch: RawBatch, plan: CommitPlan) -> tuple[DataFrame, Counts]:
         """The changes of a batch, written down, with its counts. Fails at a bad record."""
@@ -74,30 +71,12 @@ class Merge:
 
         return self._arrow_batches.evaluated(batch.rows, folded)
 
-    def _commit(
-        self,
-        batch: RawBatch,
-        changes: DataFrame,
-        counts: Counts,
-        stack: ExitStack,
-        plan: CommitPlan,
-    ) -> None:
-        """A sum that overflows is found only here: then the batch is split."""
-        unless_refused(
-            lambda: self._merge(changes, counts, plan),
-            lambda: self._split(batch, plan, stack).commit(plan),
-        )
-
-    def _split(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
-        """Keep, count and split the batch."""
+    def _split(
+        self, batch: RawBatch, plan: CommitPlan, stack: ExitStack
+    ) -> tuple[CountedBatch, DataFrame]:
+        """The batch, kept and counted, and the changes of its good records."""
         rows = self._site.counted(batch.decoded(), plan, stack)
-        changes = self._rows.fold(rows.good).localCheckpoint()
-
-        def commit(plan: CommitPlan) -> None:
-            rows.write_bad(plan)
-            self._merge(changes, rows.counts, plan)
-
-        return Staged(commit)
+        return rows, self._rows.fold(rows.good).localCheckpoint()
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         # A count is no reason to leave rows out: a metric may be lost.

@@ -31,9 +31,9 @@ from rivermouth.spark.errors import reason
 from rivermouth.spark.tables import Address, literal, set_table_property, table_property
 from rivermouth.warehouse.spark_commits import writer_options
 from rivermouth.warehouse.tables import TOMBSTONE, add_tombstone_column, has_tombstone_column
-from rivermouth.write.evaluation import applied, staged, unless_refused
-from rivermouth.write.landing import RawBatch, Site, Staged
-from rivermouth.write.landings.folding import Broadcast, Folding, too_large
+from rivermouth.write.evaluation import applied, staged
+from rivermouth.write.landing import CountedBatch, RawBatch, Site, Staged
+from rivermouth.write.landings.folding import Broadcast, Folding, fold_or_split, too_large
 from rivermouth.write.rows import Keyed, same_key, with_old_rows
 
 PROVEN = "rivermouth.replaces"
@@ -140,12 +140,9 @@ class ReplaceUsing:
         Only a batch with bad records carries what quarantine needs.
         """
 
-        def fold() -> Staged:
-            changes, counts = self._folded(batch, plan, stack)
-            commit = partial(self._commit, batch, changes, counts, stack)
-            return Staged(commit, after=self._remove_marked)
-
-        return unless_refused(fold, lambda: self._split(batch, plan, stack))
+        fold = partial(self._folded, batch, plan, stack)
+        split = partial(self._split, batch, plan, stack)
+        return fold_or_split(fold, split, self._counted, after=self._remove_marked)
 
     def _folded(
         self, batch: RawBatch, plan: CommitPlan, stack: ExitStack
@@ -161,31 +158,17 @@ class ReplaceUsing:
             self._sweep = True
         return changes, self._folding.counts(folded, changes)
 
-    def _commit(
-        self,
-        batch: RawBatch,
-        changes: DataFrame,
-        counts: Counts,
-        stack: ExitStack,
-        plan: CommitPlan,
-    ) -> None:
-        """A sum that overflows is found only here: then the batch is split."""
-        unless_refused(
-            lambda: self._write(changes, plan.entry(counts), applied(counts)),
-            lambda: self._split(batch, plan, stack).commit(plan),
-        )
-
-    def _split(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
+    def _split(
+        self, batch: RawBatch, plan: CommitPlan, stack: ExitStack
+    ) -> tuple[CountedBatch, DataFrame]:
+        """The batch, kept and counted, and the changes of its good records, in files."""
         self._sweep = self._sweep or self._rows.delete is not None
         rows = self._site.counted(batch.decoded(), plan, stack)
         folder = self._site.stage / f"{plan.commit}-good"
-        changes = stack.enter_context(staged(self._rows.fold(rows.good), folder))
+        return rows, stack.enter_context(staged(self._rows.fold(rows.good), folder))
 
-        def commit(plan: CommitPlan) -> None:
-            rows.write_bad(plan)
-            self._write(changes, plan.entry(rows.counts), applied(rows.counts))
-
-        return Staged(commit, after=self._remove_marked)
+    def _counted(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
+        self._write(changes, plan.entry(counts), applied(counts))
 
     def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
         table = self._site.address.read(folded.sparkSession)
