@@ -220,6 +220,8 @@ class KeyCheck:
         """Whether records or entries that cannot be read any more may have left this row."""
         if self._is_theirs(row) or self._unknown.deletes:
             return True
+        if self._others and not found.stays and self._is_later(row, found.row):
+            return True  # another pipeline may have deleted the expected row in between
         if (row.partition, row.offset) in self._unknown.places:
             return True
         if found.certain or not self._not_verifiable(row):
@@ -227,6 +229,9 @@ class KeyCheck:
         expected = found.row
         lost = expected is not None and self._may_be_lost(found, expected)
         return lost or self._may_stand(found, row)
+
+    def _is_later(self, row: Row, expected: Change | None) -> bool:
+        return expected is not None and self._entry(row) > expected.entry
 
     def _may_be_lost(self, found: Expected, expected: Change) -> bool:
         """Whether a record that cannot be read any more may have taken the expected row away."""

@@ -166,6 +166,14 @@ def test_what_other_pipelines_may_have_written_is_left_to_them(tmp_path: Path) -
     assert verdict(tmp_path, [change(12, LOW)], [held(11, LOW)], **shared) == Kind.DIFFERENT
 
 
+def test_another_pipeline_may_have_deleted_a_higher_row_before_the_one_that_stands(
+    tmp_path: Path,
+) -> None:
+    changes, rows = [change(5, HIGH, 0), change(12, LOW)], [held(12, LOW)]
+    assert verdict(tmp_path, changes, rows) == Kind.DIFFERENT
+    assert verdict(tmp_path, changes, rows, shared=frozenset({"other"})) == "not verifiable"
+
+
 def test_expected_rows_are_counted(tmp_path: Path) -> None:
     _, check = checked(tmp_path, [change(12, LOW)], [held(12, LOW)])
     check.check((2,), [tombstone(13)], [])
