@@ -4,11 +4,12 @@ PYTHON ?= python3
 # they kill and start, so two cores serve three workers.
 WORKERS ?= 3
 BIN := .venv/bin
+READERS := build/readers
 UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -43,6 +44,12 @@ torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 
 torture-totals: setup ## The same for totals and first rows, with their records in memory: KILLS=n SEED=s
 	@$(BIN)/python -m tests.faults.totals --kills $(or $(KILLS),300) --seed $(or $(SEED),1)
+
+torture-upserts: setup ## Random changes by key, and four readers against a plain fold: CHANGES=n BATCHES=n SEED=s
+	@test -d $(READERS) || $(BIN)/python -m pip install --quiet --target $(READERS) \
+		duckdb==1.5.5 duckdb-extension-delta==1.5.5 'polars>=2.1'
+	@$(BIN)/python -m tests.faults.upserts --readers $(READERS) --changes $(or $(CHANGES),1000000) \
+		--batches $(or $(BATCHES),1000) --seed $(or $(SEED),1)
 
 torture-sinks: setup ## The same for what is sent to topics and to a function: RECORDS=n SEED=s
 	@$(BIN)/python -m tests.faults.sinks --records $(or $(RECORDS),100000) --seed $(or $(SEED),1)
