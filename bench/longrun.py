@@ -57,8 +57,8 @@ from rivermouth.write.files.compaction import Compaction, Nobody, Work, rewritte
 from rivermouth.write.files.data_files import Files, Folder
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.writing import Writing, collected
-from rivermouth.write.keys.effect import change_of
-from rivermouth.write.keys.index import KeyIndex, MovedKeys
+from rivermouth.write.keys.effect import MovedKeys, change_of
+from rivermouth.write.keys.index import KeyIndex
 from rivermouth.write.keys.runs import Shelf
 from rivermouth.write.rows import Keyed
 

@@ -184,10 +184,36 @@ def test_statistics_of_clusters_are_kept_wherever_the_columns_are(bench: Bench) 
     assert said["maxValues"] == {"m": 2}
 
 
-def test_a_table_by_key_that_is_partitioned_lands_through_spark(bench: Bench) -> None:
-    keyed = {"mode": "upsert", "keys": ("n",), "partition_by": ("k",)}
-    table = laid_out(bench, "n BIGINT, k STRING", **keyed)
+def test_rows_by_key_move_between_the_files_of_partitions(bench: Bench) -> None:
+    keyed = {"mode": "upsert", "keys": ("n",), "order_by": ("d",), "partition_by": ("d", "z")}
+    table = laid_out(bench, "n BIGINT, d DATE, z TIMESTAMP_NTZ, k STRING", **keyed)
+    z = "2026-01-02T03:04:05"
+    table.land(records(*({"n": n, "d": "2026-01-02", "z": z, "k": "old"} for n in range(4))))
+    newer = {"n": 0, "d": "2026-01-03", "z": z}, {"n": 1, "d": "2026-01-03"}
+    table.land(records(*newer, {"n": 2, "d": "2026-01-01"}, {"n": 9}))
+
+    assert table.ways() == ["driver", "driver"]
+    found = table.sql("SELECT n, day(d) AS d, z IS NULL AS z, k FROM {table} ORDER BY n")
+    assert [tuple(row) for row in found] == [
+        (0, 3, False, None),
+        (1, 3, True, None),
+        (2, 2, False, "old"),
+        (3, 2, False, "old"),
+        (9, None, True, None),
+    ]
+    assert files_read(table, "d = '2026-01-03' AND z IS NULL") == 1
+    table.sql("OPTIMIZE {table}")
+    table.land(records({"n": 3, "d": "2026-01-03"}))  # its index begins with files of Spark's
+    assert [row["n"] for row in table.sql("SELECT n FROM {table} WHERE d = '2026-01-03'")] == [
+        *(0, 1, 3)
+    ]
+    assert table.ways()[-1] == "driver"
+
+
+def test_a_table_by_key_that_is_partitioned_by_a_time_lands_through_spark(bench: Bench) -> None:
+    keyed = {"mode": "upsert", "keys": ("n",), "partition_by": ("t",)}
+    table = laid_out(bench, "n BIGINT, t TIMESTAMP", **keyed)
     definition = table.log.definition()
     assert definition is not None
     way = way_into(AS_FILES, definition, None, replaced(table.pipeline))
-    assert way.reason == "rows are replaced, and the table is partitioned by k"
+    assert way.reason == "rows are replaced, and the table is partitioned by the time t"

@@ -137,8 +137,10 @@ def _of_replacing(table: Definition, columns: Collection[str]) -> Iterator[str]:
     """What stands against rows that replace others, of these columns; none: nothing is replaced."""
     if not columns:
         return
-    if table.partitions:
-        yield f"rows are replaced, and the table is partitioned by {', '.join(table.partitions)}"
+    kinds = {each["name"]: each["type"] for each in table.schema["fields"]}
+    for name in table.partitions:
+        if kinds[name] == "timestamp":  # of a text without a zone nobody knows when it is
+            yield f"rows are replaced, and the table is partitioned by the time {name}"
     if not table.marks_deletes:
         yield "the table has no deletion vectors"
     for name in ("delta.enableChangeDataFeed", "delta.appendOnly"):

@@ -18,11 +18,13 @@ from rivermouth.config import load
 from rivermouth.errors import RivermouthError
 from rivermouth.local.session import BRIEF, start_session
 from rivermouth.run.run import Run
+from rivermouth.write.keys import index
 from tests.lake import Heard
 
 
 def main(folder: str) -> None:
     """Be ready, then carry out orders until standard input ends."""
+    index.LARGE = 16  # these tables are small, and their index has to be on the disk, too
     session = start_session(Path(folder), {"spark.driver.memory": "1g"}, java_options=BRIEF)
     jvm: Any = session._jvm
     _say({"jvm": int(jvm.java.lang.ProcessHandle.current().pid())})

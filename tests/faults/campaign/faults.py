@@ -68,6 +68,29 @@ def _offsets_stale(world: World, table: str, dice: random.Random) -> str | None:
     return ""
 
 
+def _index_damaged(world: World, table: str, dice: random.Random) -> str | None:
+    """What the drivers keep of keys on the disk: each file may be of an older time, cut, altered,
+    or gone.
+    """
+    files = sorted(each for each in (world.scratch / "keys").rglob("*") if each.is_file())
+    copy = world.folder / "keys-copy"
+    for file in files:
+        content, how = bytearray(file.read_bytes() or b"{"), dice.randrange(5)
+        before = copy / file.relative_to(world.scratch)
+        if how == 0 and before.exists():
+            content = bytearray(before.read_bytes())
+        elif how == 1:
+            del content[dice.randrange(len(content)) :]
+        elif how == 2:
+            content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+        before.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, before)
+        file.unlink()
+        if how < 4:
+            file.write_bytes(content)
+    return "" if files else None
+
+
 def _left_overs(world: World, table: str, dice: random.Random) -> str | None:
     folder = world.table(table)
     (folder / f"part-00000-{dice.random()}.parquet").write_bytes(dice.randbytes(100))
@@ -219,6 +242,7 @@ DEEDS: Mapping[str, Deed] = {
     "checkpoints corrupt": _checkpoints_corrupt,
     "offsets table gone": _offsets_gone,
     "offsets table stale": _offsets_stale,
+    "index damaged": _index_damaged,
     "left-over files": _left_overs,
     "optimize": _optimize,
     "vacuum": _vacuum,

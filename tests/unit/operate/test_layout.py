@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rivermouth.operate.facts import Compacted, layout_of
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.warehouse.delta.store import Store
 from rivermouth.write.files.compaction import Compaction
-from rivermouth.write.keys.index import MovedKeys
+from rivermouth.write.keys.effect import MovedKeys
 from tests.unit.write.keys.test_index import records
 from tests.unit.write.keys.world import KeyedTable, a_pipeline
 
@@ -44,7 +45,7 @@ def test_the_newest_job_is_told_and_that_of_others_is_none_of_ours(table: KeyedT
     log, index = table.table.log, table.index
     for n in range(8):
         table.land(records(20 + n, 4 + n, rank=1))
-    beside = Compaction(log, table.files, lambda: MovedKeys(index), index.deleted_of)
+    beside = Compaction(log, table.files, partial(MovedKeys, index), index.deleted_of)
     beside.after_a_commit(table.table.also)
     assert beside._work is not None
     beside._work.join()

@@ -148,12 +148,14 @@ def test_marks_of_columns(mark: str) -> None:
 
 
 def test_partitions() -> None:
-    columns = {"day": "date", "m": "decimal(9,2)", "f": "float", "b": "binary"}
+    columns = {"day": "date", "m": "decimal(9,2)", "f": "float", "b": "binary", "t": "timestamp"}
     fields = [field(kind, name) for name, kind in columns.items()]
     table = replace(PLAIN, schema=schema(*fields), partitions=("day", "m"))
     assert why_not(table) == ""
-    by_key = "rows are replaced, and the table is partitioned by day, m"
-    assert why_not(table, columns) == by_key
+    assert why_not(table, columns) == "the table has no deletion vectors"
+    at_times = replace(table, partitions=("day", "t"))
+    by_key = "rows are replaced, and the table is partitioned by the time t"
+    assert (why_not(at_times), why_not(at_times, columns)) == ("", by_key)
     for name, kind in (("f", "float"), ("b", "binary")):
         said = f"the table is partitioned by {name}, which is of the type {kind}"
         assert why_not(replace(table, partitions=("day", name))) == said

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 
 def texts(kind: str, values: pa.Array) -> list[str | None]:
     rows = pa.table({"p": values, "n": range(len(values))})
-    found = {n: p["p"] for p, each in apart(rows, [Leaf(("p",), kind)]) for n in ints(each)}
+    found = {n: p["p"] for p, each, _ in apart(rows, [Leaf(("p",), kind)]) for n in ints(each)}
     return [found[n] for n in range(len(values))]
 
 
@@ -72,7 +72,7 @@ def test_rows_of_several_columns_stay_in_order_within_their_partition() -> None:
     every = [(n % 3, "ab"[n % 2], n) for n in range(20)]
     columns = dict(zip(("p", "q", "n"), map(list, zip(*every, strict=True)), strict=True))
     leaves = [Leaf(("q",), "string"), Leaf(("p",), "long")]
-    found = {tuple(p.items()): ints(each) for p, each in apart(pa.table(columns), leaves)}
+    found = {tuple(p.items()): ints(each) for p, each, _ in apart(pa.table(columns), leaves)}
     assert found == {
         (("q", q), ("p", str(p))): [n for a, b, n in every if (a, b) == (p, q)]
         for p in range(3)

@@ -158,10 +158,11 @@ def _rewrite(
             rows = as_table(batch, schema).take(pa.array(live - first))
             first += len(batch)
             if rows.num_rows:
-                into, begins = files.next_row(schema)
+                placed, done = files.placed(rows)
+                into, begins = placed.files[0], int(placed.row[0])
                 found.moved.append(_Moved(source, deleted, live, into, begins))
                 found.witness.wrote(into, rows)
-                found.files += files.add(rows)
+                found.files += done
     return True
 
 
@@ -283,15 +284,15 @@ class Compaction:
     """Jobs for one table, beside its batches, one at a time.
 
     ``log`` knows the files of the table, and is followed by whoever commits batches. ``files``
-    makes the files of a job in one partition, and ``witness`` who hears of it. ``deleted`` tells of
-    files as ``log`` has them. ``beside`` begins a job; ``clock`` is in seconds.
+    makes the files of a job in one partition, and ``witness`` whoever hears of it. ``deleted``
+    tells of files as ``log`` has them. ``beside`` begins a job; ``clock`` is in seconds.
     """
 
     def __init__(
         self,
         log: DeltaLog,
         files: Callable[[Partition], Files],
-        witness: Callable[[], Witness] = Nobody,
+        witness: Callable[[Partition], Witness] = lambda partition: Nobody(),
         deleted: Deleted | None = None,
         beside: Callable[[Callable[[], None]], Work] = in_a_thread,
         clock: Callable[[], float] = time.monotonic,
@@ -364,5 +365,6 @@ class Compaction:
             chosen = due(files, self._log.state.definition.file_bytes or TARGET_BYTES)
             sources = {each: deleted_rows(store, each.vector) for each in chosen}
             if chosen:
-                witness, into = self._witness(), self._files(chosen[0].partition)
+                partition = chosen[0].partition
+                witness, into = self._witness(partition), self._files(partition)
                 self._done = rewritten(sources, self._log, into, witness, self._stop.is_set)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,6 +36,9 @@ FILE_BYTES = 512 << 20
 _DICTIONARY_BYTES = 1 << 16
 """A column with more bytes of distinct values is written plainly. With the default of 1 MB those of
 almost distinct values take longer and more room: 100,000 bids a fifth and a sixth."""
+_NONE: Mapping[str, pa.Scalar] = {}
+
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,18 @@ class DataFile:
             return False
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where rows are: for each the number of its file among ``files``, and its number in that."""
+
+    files: Sequence[str]
+    file: Integers
+    row: Integers
+
+
+NOTHING_PLACED = Placed((), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 class Files:
     """Writes the rows of one task into files of ``folder``; the first row begins one.
 
@@ -105,14 +122,24 @@ class Files:
         self._open: _OpenFile | None = None
         self._done: list[DataFile] = []
 
-    def next_row(self, schema: pa.Schema) -> tuple[str, int]:
-        """Where the next row will be: the name of the file, and the number of the row in it.
+    def placed(self, rows: pa.RecordBatch) -> tuple[Placed, list[DataFile]]:
+        """Take rows; return where they are, and the files that this completed.
 
-        Not where rows are of several partitions.
+        Those of each partition become a file at once.
         """
-        if self._open is None:
-            self._open = _OpenFile(self._folder, self._task, schema, self._within or {})
-        return self._open.name, self._open.rows + self._rows
+        file, row = np.zeros(rows.num_rows, np.int64), np.arange(rows.num_rows)
+        if not self._columns:
+            if self._open is None:
+                self._open = self._begun(rows.schema, self._within or {})
+            name, row = self._open.name, row + self._open.rows + self._rows
+            return Placed((name,), file, row), self.add(rows)
+        done = list[DataFile]()
+        for number, (partition, part, these) in enumerate(
+            apart(pa.Table.from_batches([rows]), self._columns)
+        ):
+            file[these], row[these] = number, np.arange(len(these))
+            done.append(self._whole(partition, part))
+        return Placed([each.name for each in done], file, row), done
 
     def add(self, rows: pa.RecordBatch) -> list[DataFile]:
         """Take rows; return the files that this completed."""
@@ -141,16 +168,23 @@ class Files:
     def _written(self) -> list[DataFile]:
         """Write what is gathered; the files that this completed."""
         most = self._folder.file_bytes or FILE_BYTES
-        gathered, done = pa.Table.from_batches(self._gathered), list[DataFile]()
+        gathered = pa.Table.from_batches(self._gathered)
         self._gathered, self._rows, self._bytes = [], 0, 0
-        for partition, rows in apart(gathered, self._columns):
-            if self._open is None:
-                of = self._within or partition
-                self._open = _OpenFile(self._folder, self._task, rows.schema, of)
-            self._open.write(rows)
-            if self._columns or self._open.size >= most:
-                done.append(self._closed(self._open))
-        return done
+        if self._columns:
+            return [self._whole(of, rows) for of, rows, _ in apart(gathered, self._columns)]
+        if self._open is None:
+            self._open = self._begun(gathered.schema, self._within or {})
+        self._open.write(gathered)
+        return [self._closed(self._open)] if self._open.size >= most else []
+
+    def _whole(self, partition: Partition, rows: pa.Table) -> DataFile:
+        """A file of these rows alone."""
+        self._open = self._begun(rows.schema, partition)
+        self._open.write(rows)
+        return self._closed(self._open)
+
+    def _begun(self, schema: pa.Schema, partition: Partition) -> _OpenFile:
+        return _OpenFile(self._folder, self._task, schema, partition)
 
     def _closed(self, file: _OpenFile) -> DataFile:
         done = file.closed()
@@ -249,6 +283,8 @@ def read_columns(store: Store, path: str, columns: Sequence[str]) -> pa.Table:
         # Spark may write times as Parquet's INT96, which has nanoseconds.
         file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         table = file.read(columns=[*columns])
+    if not table.num_columns:  # it lacks all of them: a cast would forget how many rows it has
+        return table
     return table.cast(pa.schema([each.with_type(_plain(each.type)) for each in table.schema]))
 
 
@@ -260,20 +296,28 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return views.get(kind, kind)
 
 
-def as_table(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with the columns of the table, null where their file lacks one."""
-    return pa.RecordBatch.from_arrays(_fields(rows, schema, rows.num_rows), schema=schema)
+def as_table(
+    rows: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, pa.Scalar] = _NONE
+) -> pa.RecordBatch:
+    """The rows with the columns of the table; where their file lacks one, with the value in
+    ``constants``, or null.
+    """
+    arrays = _fields(rows, schema, rows.num_rows, constants)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _fields(
-    given: pa.RecordBatch | pa.StructArray, wanted: pa.Schema | pa.StructType, rows: int
+    given: pa.RecordBatch | pa.StructArray,
+    wanted: pa.Schema | pa.StructType,
+    rows: int,
+    constants: Mapping[str, pa.Scalar] = _NONE,
 ) -> list[pa.Array]:
     found = []
     struct = isinstance(given, pa.StructArray)
     names = {each.name for each in (given.type if struct else given.schema)}
     for each in wanted:
         if each.name not in names:
-            found.append(pa.nulls(rows, each.type))
+            found.append(pa.repeat(constants.get(each.name, pa.scalar(None, each.type)), rows))
             continue
         column = given.field(each.name) if struct else given.column(each.name)
         found.append(_conformed(column, each.type))

@@ -52,14 +52,12 @@ def _short(name: str) -> str:
     return f"{whole[:100].decode(errors='ignore')}-{hashlib.sha256(whole).hexdigest()}"
 
 
-def apart(rows: pa.Table, columns: Sequence[Leaf]) -> Iterator[tuple[Partition, pa.Table]]:
-    """The rows of each partition in their order, without the partition ``columns``.
-
-    Without such columns all rows are one partition.
+def apart(
+    rows: pa.Table, columns: Sequence[Leaf]
+) -> Iterator[tuple[Partition, pa.Table, Integers]]:
+    """The rows of each partition in their order, without the partition ``columns``; and their
+    numbers.
     """
-    if not columns:
-        yield {}, rows
-        return
     names = [each.path[0] for each in columns]
     number, coded = np.zeros(rows.num_rows, np.int64), list[tuple[Texts, Integers]]()
     for leaf, name in zip(columns, names, strict=True):
@@ -70,7 +68,28 @@ def apart(rows: pa.Table, columns: Sequence[Leaf]) -> Iterator[tuple[Partition, 
     begins = np.flatnonzero(np.diff(number[order], prepend=-1))
     for these in np.split(order, begins[1:]):
         values = [texts[places[these[0]]] for texts, places in coded]
-        yield dict(zip(names, values, strict=True)), kept.take(pa.array(these))
+        yield dict(zip(names, values, strict=True)), kept.take(pa.array(these)), these
+
+
+def values_of(partition: Partition, types: pa.Schema) -> Mapping[str, pa.Scalar]:
+    """Those of a partition's values whose columns ``types`` has.
+
+    Not for the type TIMESTAMP: of a text without a zone nobody knows when it is.
+    """
+    return {
+        name: _value(text or None, types.field(name).type)
+        for name, text in partition.items()
+        if name in types.names
+    }
+
+
+def _value(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    if text is not None and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        unit = "D" if pa.types.is_date(kind) else "us"
+        # Arrow takes no text of a year above 9999.
+        moment = np.array([text.replace(" ", "T")]).astype(f"datetime64[{unit}]")
+        return pa.array(moment).cast(kind)[0]
+    return pa.scalar(text, pa.string()).cast(kind)
 
 
 def _coded(values: pa.Array, kind: str) -> tuple[Texts, Integers]:

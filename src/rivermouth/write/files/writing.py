@@ -20,7 +20,15 @@ from rivermouth.write.files.bad_records import (
     task_number,
     write_quarantined,
 )
-from rivermouth.write.files.data_files import Counted, DataFile, Files, Folder, bad, good
+from rivermouth.write.files.data_files import (
+    NOTHING_PLACED,
+    Counted,
+    DataFile,
+    Files,
+    Folder,
+    bad,
+    good,
+)
 from rivermouth.write.keys.entries import Reduction
 
 RETURNED = pa.schema(
@@ -97,12 +105,11 @@ class Writing:
         if not kept or self.reduction is None:
             return
         found = self.reduction.reduced(pa.Table.from_batches(kept).combine_chunks())
-        place = ("", 0)
+        placed = NOTHING_PLACED
         for batch in found.rows.combine_chunks().to_batches():  # one, or none
-            rows = _of_table(batch)
-            place = files.next_row(rows.schema)
-            yield from _files(files.add(rows), bad=False)
-        yield _returned(entries=found.told(*place))
+            placed, done = files.placed(_of_table(batch))
+            yield from _files(done, bad=False)
+        yield _returned(entries=found.told(placed))
 
 
 @dataclass

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.write.files.data_files import Files
+from rivermouth.write.files.data_files import Files, Placed
 from rivermouth.write.files.writing import Written
-from rivermouth.write.keys.effect import Effect, Live
+from rivermouth.write.keys.effect import Effect, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
 from rivermouth.write.keys.settle import (
@@ -72,15 +72,10 @@ def effect_of(entries: Entries, fold: Fold, index: KeyIndex, written: Written) -
 
 
 def _live(entries: Entries, live: Integers, index: KeyIndex) -> Mapping[str, Live]:
-    changes, file = entries.changes, entries.file[live]
     width = index.columns.values.width
     order = _orders(entries, live)[:, None] if width else np.empty((len(live), 0), np.uint64)
-    found = {}
-    for number in numbers_of(file):
-        here = np.flatnonzero(file == number)
-        rows: Rows = changes.row[live[here]].astype(np.uint64)
-        found[entries.files[number]] = Live(changes.keys[live[here]], rows, order[here])
-    return found
+    placed = Placed(entries.files, entries.file[live], entries.changes.row[live])
+    return live_of(placed, entries.changes.keys[live], order)
 
 
 def _dead(entries: Entries, live: Integers) -> Mapping[str, Rows]:

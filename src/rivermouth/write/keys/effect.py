@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from rivermouth.warehouse.delta.actions import AddFile, Commit
-from rivermouth.warehouse.delta.vectors import Vector, vector_file
-from rivermouth.write.files.data_files import DataFile, Files
+from rivermouth.warehouse.delta.vectors import Vector, of_rows, vector_file
+from rivermouth.write.files.data_files import DataFile, Files, Placed
+from rivermouth.write.files.partitions import Partition, values_of
 from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.entries import Reduction
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
-from rivermouth.write.keys.runs import Words
-from rivermouth.write.keys.settle import Integers, numbers_of
+from rivermouth.write.keys.runs import NOWHERE, Run, Words, merged, sorted_run
+from rivermouth.write.keys.settle import NONE, Integers, numbers_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,16 @@ class Live:
     keys: Words
     rows: Rows
     values: Words
+
+
+def live_of(placed: Placed, keys: Words, values: Words) -> Mapping[str, Live]:
+    """Rows of new files that stay, by the names of these."""
+    found = {}
+    for number in numbers_of(placed.file):
+        here = np.flatnonzero(placed.file == number)
+        rows: Rows = placed.row[here].astype(np.uint64)
+        found[placed.files[number]] = Live(keys[here], rows, values[here])
+    return found
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Change:
 
     def stands(self, index: KeyIndex) -> None:
         """The commit is in the log: let the index know of its rows."""
-        added = {name: (e.keys, e.rows, e.values) for name, e in self.live.items()}
+        added = {name: sorted_run(e.keys, e.rows, e.values) for name, e in self.live.items()}
         index.committed(added, self.deleted)
 
 
@@ -75,7 +87,7 @@ def change_of(effect: Effect, index: KeyIndex) -> Change:
     """
     files = {each.name: each.added for each in effect.files}
     standing = _standing(effect, index)
-    marks = [(files[name], BitMap64(rows)) for name, rows in effect.dead.items()]
+    marks = [(files[name], of_rows(rows)) for name, rows in effect.dead.items()]
     marks += [(each, index.deleted(each.path) | rows) for each, rows in standing.items()]
     left = [(file, rows) for file, rows in marks if len(rows) != file.rows]
     marked, deleted = _marked(left, index)
@@ -87,7 +99,7 @@ def change_of(effect: Effect, index: KeyIndex) -> Change:
 def _standing(effect: Effect, index: KeyIndex) -> dict[AddFile, BitMap64]:
     """The rows that go of files of the table."""
     number, row = effect.found.file[effect.gone], effect.found.row[effect.gone]
-    return {index.file(each): BitMap64(row[number == each]) for each in numbers_of(number)}
+    return {index.file(each): of_rows(row[number == each]) for each in numbers_of(number)}
 
 
 def _marked(
@@ -136,3 +148,59 @@ class ByFiles(Protocol):
 
         ``files`` are those that the driver may write itself. Raises LeftToSpark.
         """
+
+
+class MovedKeys:
+    """Notes the keys of the rows that a job writes; see ``files.compaction.Witness``."""
+
+    def __init__(self, index: KeyIndex, partition: Partition) -> None:
+        self._index, self._partition = index, partition
+        self._files = dict[str, _Keys]()
+
+    def wrote(self, file: str, rows: pa.RecordBatch) -> None:
+        """See ``Witness``."""
+        columns = self._index.columns
+        for name, value in values_of(self._partition, columns.schema).items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        self._files.setdefault(file, _Keys()).take(rows, columns)
+
+    def wrote_all(self) -> None:
+        """See ``Witness``."""
+        for each in self._files.values():
+            each.sort()
+
+    def stands(self, dead: Mapping[str, BitMap64], vectors: Mapping[Vector, BitMap64]) -> None:
+        """See ``Witness``."""
+        live = {file: self._files[file].live(rows) for file, rows in dead.items()}
+        self._index.committed(live, vectors)
+
+
+@dataclass
+class _Keys:
+    """Those of one new file, as a run of its rows; ``at`` is where each row is in that, or NONE.
+
+    It is sorted beside the batches, so that little is left to do once the job stands.
+    """
+
+    written: int = 0
+    parts: list[Run] = field(default_factory=list)
+    at: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def take(self, rows: pa.RecordBatch, columns: KeyColumns) -> None:
+        """The rows that come next."""
+        keys, here, values = columns.of(pa.Table.from_batches([rows]))
+        self.parts.append(Run(keys, (here + self.written).astype(np.uint64), values))
+        self.written += rows.num_rows
+
+    def sort(self) -> None:
+        """No more will come."""
+        run = merged(self.parts)
+        self.parts, self.at = [run], np.full(self.written, NONE)
+        self.at[run.places.astype(np.int64)] = np.arange(len(run))
+
+    def live(self, dead: BitMap64) -> Run:
+        """The run, in which rows that are ``dead`` are nowhere."""
+        [run] = self.parts
+        at = self.at[np.fromiter(dead, np.int64, len(dead))]
+        run.places[at[at != NONE]] = NOWHERE
+        return run

@@ -6,32 +6,34 @@ partition of Kafka, and tells where it is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from rivermouth.write.files.data_files import Placed
 from rivermouth.write.keys.runs import Words, digests
 from rivermouth.write.keys.settle import NONE, Changes, Folded, Integers, earliest, latest
 
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Rows and offsets follow each other: of 46 bytes an entry some 12 are left to carry."""
-_FILE = b"file"
-_NUMBERS = ("row", "partition", "offset", "tombstone")
+_FILES = b"files"
+_NUMBERS = ("file", "row", "partition", "offset", "tombstone")
 
 
 @dataclass(frozen=True)
 class Reduced:
     """What a task makes of records that it holds at once: ``rows`` to be written, with ``row`` and
-    ``_kafka``, and ``told``, what the driver is told of them, given the file of the first of them
-    and its number in it.
+    ``_kafka``, and ``told``, what the driver is told of them, given where they are.
     """
 
     rows: pa.Table
-    told: Callable[[str, int], bytes]
+    told: Callable[[Placed], bytes]
 
 
 class Reduction(Protocol):
@@ -97,7 +99,9 @@ def left_of(decoded: pa.Table, fold: Fold) -> Left:
 
 def _left(every: Changes, found: Folded, topics: tuple[str, ...]) -> Left:
     # In the order of the records, so that rows are written as they came.
-    order = np.argsort(np.where(found.newest != NONE, found.newest, found.first))
+    place = np.full(len(every), NONE)
+    place[np.where(found.newest != NONE, found.newest, found.first)] = np.arange(len(found.first))
+    order = place[place != NONE]
     found = Folded(found.first[order], found.newest[order], found.tombstone[order])
     there = found.newest != NONE
     rows = found.newest[there]
@@ -126,17 +130,19 @@ def _ranked(names: pa.StringArray) -> tuple[tuple[str, ...], Integers]:
     return tuple(ordered), places[found.indices.to_numpy()]
 
 
-def to_bytes(left: Left, file: str, begins: int) -> bytes:
-    """The entries as bytes. Their rows are in ``file``, from the row ``begins`` on."""
+def to_bytes(left: Left, placed: Placed) -> bytes:
+    """The entries as bytes, and where their rows are."""
     changes = left.changes
-    row = np.where(changes.row == NONE, NONE, changes.row + begins)
+    there = changes.row != NONE
+    file, row = np.zeros(len(there), np.int64), changes.row.copy()
+    file[there], row[there] = placed.file[row[there]], placed.row[row[there]]
     columns = {f"key_{n}": pa.array(changes.keys[:, n]) for n in range(changes.keys.shape[1])}
     columns |= {"topic": pa.DictionaryArray.from_arrays(changes.topic, [*left.topics])}
-    numbers = (row, changes.partition, changes.offset, changes.tombstone)
+    numbers = (file, row, changes.partition, changes.offset, changes.tombstone)
     columns |= dict(zip(_NUMBERS, map(pa.array, numbers), strict=True))
     columns |= {f"order_{n}": each for n, each in enumerate(changes.order_by)}
     batch = pa.RecordBatch.from_pydict(columns)
-    schema = batch.schema.with_metadata({_FILE: file.encode()})
+    schema = batch.schema.with_metadata({_FILES: json.dumps([*placed.files]).encode()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=_PACKED) as stream:
         stream.write_batch(batch.replace_schema_metadata(schema.metadata))
@@ -156,18 +162,19 @@ class Entries:
 def of_bytes(told: Sequence[bytes], width: int) -> Entries:
     """All entries of ``to_bytes``; ``width``: words of a key."""
     batches = [pa.ipc.open_stream(each).read_all() for each in told]
-    files = tuple(dict.fromkeys(each.schema.metadata[_FILE].decode() for each in batches))
     if not batches:
         return _no_entries(width)
-    sizes = [each.num_rows for each in batches]
-    numbers = [files.index(each.schema.metadata[_FILE].decode()) for each in batches]
+    named = [json.loads(each.schema.metadata[_FILES]) or [""] for each in batches]
+    files = {name: number for number, name in enumerate(dict.fromkeys(chain(*named)))}
+    numbers = [np.array([files[name] for name in each], np.int64) for each in named]
     plain = [each.replace_schema_metadata(None) for each in batches]
     topics = [each.column("topic").cast(pa.string()) for each in plain]
     whole = pa.concat_tables([each.drop_columns("topic") for each in plain])
     names, topic = _ranked(pa.chunked_array([c for e in topics for c in e.chunks]).combine_chunks())
     order_by = [each for each in whole.column_names if each.startswith("order_")]
     words = [whole.column(f"key_{n}").to_numpy() for n in range(width)]
-    row, partition, offset, tombstone = (whole.column(each).to_numpy() for each in _NUMBERS)
+    file = [of[each.column("file").to_numpy()] for of, each in zip(numbers, plain, strict=True)]
+    row, partition, offset, tombstone = (whole.column(each).to_numpy() for each in _NUMBERS[1:])
     changes = Changes(
         keys=np.stack(words, axis=1),
         row=row,
@@ -177,7 +184,7 @@ def of_bytes(told: Sequence[bytes], width: int) -> Entries:
         tombstone=tombstone,
         order_by=[whole.column(each).combine_chunks() for each in order_by],
     )
-    return Entries(changes, np.repeat(numbers, sizes), files, names)
+    return Entries(changes, np.concatenate(file), (*files,), names)
 
 
 def _no_entries(width: int) -> Entries:

@@ -1,4 +1,4 @@
-"""What an index is told of rows that compaction has moved.
+"""Where the live row of each key of a table is, and what is compared of it.
 
 Never trusted over the log: it stands for the version that its log has followed, and a place counts
 only if that version has the file, and the row is not in the file's deletion vector. What another
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
 
@@ -22,9 +22,10 @@ from pyroaring import BitMap64
 
 from rivermouth.warehouse.delta.actions import AddFile
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import STORE_FAULTS
-from rivermouth.warehouse.delta.vectors import Vector, VectorUnreadable, read_vector
+from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
+from rivermouth.warehouse.delta.vectors import Vector, VectorUnreadable, of_rows, read_vector
 from rivermouth.write.files.data_files import as_table, read_columns
+from rivermouth.write.files.partitions import values_of
 from rivermouth.write.keys.runs import (
     AT_ONCE,
     NOWHERE,
@@ -46,7 +47,7 @@ Rows = npt.NDArray[np.uint64]
 
 _FILE = np.uint64(32)
 _ROW = np.uint64(0xFFFF_FFFF)
-_LARGE = 1 << 17
+LARGE = 1 << 17
 """A run of so many keys is put on the disk."""
 _PLACE = (("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()))
 _KAFKA = pa.field("_kafka", pa.struct(_PLACE))
@@ -85,10 +86,14 @@ class KeyColumns:
         """How many words the digest of a key has."""
         return width_of([self.types.field(each).type for each in self.keys])
 
-    def read(self, log: DeltaLog, path: str) -> tuple[Words, Integers, Words]:
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, each once."""
+        return pa.schema(map(self.types.field, dict.fromkeys((*self.keys, *self.values.names))))
+
+    def read(self, store: Store, file: AddFile) -> tuple[Words, Integers, Words]:
         """What ``of`` tells of the rows of a data file."""
-        names = dict.fromkeys((*self.keys, *self.values.names))
-        return self.of(self.typed(log, path, map(self.types.field, names)))
+        return self.of(self.typed(store, file, self.schema))
 
     def of(self, table: pa.Table) -> tuple[Words, Integers, Words]:
         """The digests of the keys in rows of our types, the numbers of these, and their values.
@@ -104,16 +109,17 @@ class KeyColumns:
             columns = [table.column(each).combine_chunks() for each in self.keys]
         return digests(columns), rows, self.values.words(table)
 
-    def typed(self, log: DeltaLog, path: str, fields: Iterable[pa.Field]) -> pa.Table:
+    def typed(self, store: Store, file: AddFile, fields: Iterable[pa.Field]) -> pa.Table:
         """These columns of a data file, null where it lacks them: they came to the table later.
 
-        Another writer may keep texts and times in another way: they have the types of ``fields``.
+        Those that the table is partitioned by are in the log. Another writer may keep texts and
+        times in another way: they have the types of ``fields``.
         """
         schema = pa.schema(fields)
-        # With the keys, a file without the columns still tells how many rows it has.
-        names = (name for each in schema for name in _names(each))
-        read = read_columns(log.store, path, [*dict.fromkeys((*self.keys, *names))])
-        rows = (as_table(each, schema) for each in read.to_batches())
+        partition = values_of(file.partition, schema)
+        names = [name for each in schema for name in _names(each)]
+        read = read_columns(store, file.path, names)
+        rows = (as_table(each, schema, partition) for each in read.to_batches())
         return pa.Table.from_batches(rows, schema)
 
 
@@ -183,8 +189,9 @@ class KeyIndex:
                 continue
             deleted = self.deleted(path)
             if len(deleted):
-                dead = [each in deleted for each in rows[here].tolist()]
-                there[here[np.array(dead, np.bool_)]] = False
+                dead = of_rows(rows[here]) & deleted
+                gone = np.fromiter(dead, np.uint64, len(dead))
+                there[here[np.isin(rows[here], gone)]] = False
         return Found(there, files, rows, values)
 
     def rows(self, found: Found, these: Integers, columns: Iterable[str]) -> pa.Table:
@@ -196,7 +203,7 @@ class KeyIndex:
         files = found.file[these]
         for number in numbers_of(files):
             here = np.flatnonzero(files == number)
-            table = self.columns.typed(self.log, self._paths[number], fields)
+            table = self.columns.typed(self.log.store, self.file(number), fields)
             tables.append(table.take(pa.array(found.row[these[here]])))
             at[here] = offset + np.arange(len(here))
             offset += len(here)
@@ -223,20 +230,20 @@ class KeyIndex:
 
     def committed(
         self,
-        added: Mapping[str, tuple[Words, Rows, Words]],
+        added: Mapping[str, Run],
         deleted: Mapping[Vector, BitMap64],
     ) -> None:
         """A commit of ours stands: the log has its files, and the index need not read them.
 
-        ``added`` are the keys of each new file with their live rows; ``deleted`` is what each new
-        vector says.
+        ``added`` are the keys of each new file, their places the numbers of its live rows;
+        ``deleted`` is what each new vector says.
         """
         current = self.log.state.current
         for path, each in current.items():
             if each.vector is not None and each.vector in deleted:
                 self._deleted[path] = (each.vector, deleted[each.vector])
-        for path, (keys, rows, values) in added.items():
-            self._add(path, keys, rows, values)
+        for path, run in added.items():
+            self._add(path, run)
         self._files = current  # at last: files that an error has kept from it are read again
         self._keep()
 
@@ -258,16 +265,16 @@ class KeyIndex:
         return not known.issubset(now)
 
     def _load(self, file: AddFile) -> None:
-        keys, rows, values = self.columns.read(self.log, file.path)
+        keys, rows, values = self.columns.read(self.log.store, file)
         deleted = self.deleted(file.path)
         if len(deleted):
             live = ~np.isin(rows, np.fromiter(deleted, np.int64, len(deleted)))
             keys, rows, values = keys[live], rows[live], values[live]
-        self._add(file.path, keys, rows.astype(np.uint64), values)
+        self._add(file.path, sorted_run(keys, rows.astype(np.uint64), values))
 
-    def _add(self, path: str, keys: Words, rows: Rows, values: Words) -> None:
-        places: Places = (np.uint64(self._number(path)) << _FILE) | rows
-        self._runs.add(sorted_run(keys, places, values))
+    def _add(self, path: str, run: Run) -> None:
+        places: Places = (np.uint64(self._number(path)) << _FILE) | run.places
+        self._runs.add(replace(run, places=places))
 
     @property
     def _identity(self) -> str:
@@ -307,7 +314,7 @@ class KeyIndex:
 
     def _put(self, run: Run) -> Run:
         """The run as it is to be held: on the shelf, if it is large."""
-        if self._shelf is None or len(run) < _LARGE:
+        if self._shelf is None or len(run) < LARGE:
             return run
         try:
             mapped, stored = self._shelf.put(run)
@@ -322,7 +329,7 @@ class KeyIndex:
         uncovered = {
             self._paths[number]
             for run in left
-            for number in np.unique(run.places >> _FILE).tolist()
+            for number in np.unique(run.places[run.places != NOWHERE] >> _FILE).tolist()
         }
         vectors = {
             path: None if each.vector is None else each.vector.as_dict()
@@ -343,53 +350,3 @@ def _names(column: pa.Field) -> list[str]:
     if not pa.types.is_struct(column.type):
         return [column.name]
     return [f"{column.name}.{each.name}" for each in column.type]
-
-
-class MovedKeys:
-    """Notes the keys of the rows that a job writes; see ``files.compaction.Witness``."""
-
-    def __init__(self, index: KeyIndex) -> None:
-        self._index = index
-        self._files = dict[str, _Keys]()
-
-    def wrote(self, file: str, rows: pa.RecordBatch) -> None:
-        """See ``Witness``."""
-        self._files.setdefault(file, _Keys()).take(rows, self._index.columns)
-
-    def wrote_all(self) -> None:
-        """See ``Witness``."""
-        for each in self._files.values():
-            each.sort()
-
-    def stands(self, dead: Mapping[str, BitMap64], vectors: Mapping[Vector, BitMap64]) -> None:
-        """See ``Witness``."""
-        live = {file: self._files[file].live(rows) for file, rows in dead.items()}
-        self._index.committed(live, vectors)
-
-
-@dataclass
-class _Keys:
-    """Those of one new file: digests, the numbers of their rows, and the index's values."""
-
-    written: int = 0
-    parts: list[tuple[Words, Rows, Words]] = field(default_factory=list)
-
-    def take(self, rows: pa.RecordBatch, columns: KeyColumns) -> None:
-        """The rows that come next."""
-        keys, here, values = columns.of(pa.Table.from_batches([rows]))
-        self.parts.append((keys, (here + self.written).astype(np.uint64), values))
-        self.written += rows.num_rows
-
-    def live(self, dead: BitMap64) -> tuple[Words, Rows, Words]:
-        """Those of rows that are not ``dead``."""
-        [(keys, rows, values)] = self.parts
-        live = np.ones(self.written, np.bool_)
-        live[np.fromiter(dead, np.int64, len(dead))] = False
-        there = live[rows]
-        return keys[there], rows[there], values[there]
-
-    def sort(self) -> None:
-        """Bring them in the order of a run, so that little is left to do once the job stands."""
-        keys, rows, values = map(np.concatenate, zip(*self.parts, strict=True))
-        order = np.argsort(keys[:, 0], kind="stable")
-        self.parts = [(keys[order], rows[order], values[order])]

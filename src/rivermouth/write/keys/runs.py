@@ -102,7 +102,8 @@ AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Keys in order, each once, with the places of their rows.
+    """Keys in order, each once, with the places of their rows. A key whose place is ``NOWHERE`` is
+    as one that is not there.
 
     ``values`` are what an index holds of each row (``index.Values``). The words of ``keys`` and
     ``values`` lie column by column (Fortran's order).
@@ -123,7 +124,7 @@ class Run:
         at[at == len(self)] = 0
         if self.keys.shape[1] > 1:
             at = self._exactly(at, keys)
-        same = (self.keys[at] == keys).all(axis=1)
+        same = (self.keys[at] == keys).all(axis=1) & (self.places[at] != NOWHERE)
         return np.where(same, at, -1)
 
     def _exactly(self, at: npt.NDArray[np.intp], keys: Words) -> npt.NDArray[np.intp]:
@@ -158,6 +159,9 @@ def merged(runs: Sequence[Run]) -> Run:
         np.concatenate([getattr(each, name) for each in runs])
         for name in ("keys", "places", "values")
     )
+    there = places != NOWHERE
+    if not there.all():
+        keys, places, values = keys[there], places[there], values[there]
     return sorted_run(keys, places, values)
 
 

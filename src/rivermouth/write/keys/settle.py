@@ -232,15 +232,21 @@ def _groups(changes: Changes, *, apart: bool) -> tuple[Integers, Integers]:
 
 def _with_places(changes: Changes, group: Integers) -> tuple[Integers, Integers]:
     """An entry of each group in each partition of Kafka, and which of these each entry is in."""
-    _, place = np.unique(changes.places, return_inverse=True)
-    both = group * (int(place.max()) + 1) + place.reshape(-1)
-    _, first, found = np.unique(both, return_index=True, return_inverse=True)
-    return first, found.reshape(-1)
+    alone = (np.bincount(group) == 1)[group]  # as nearly all are: the others alone are sorted
+    several, number = np.flatnonzero(~alone), int(np.count_nonzero(alone))
+    found = np.empty(len(group), np.int64)
+    found[alone] = np.arange(number)
+    _, place = np.unique(changes.places[several], return_inverse=True)
+    both = group[several] * (int(place.max(initial=0)) + 1) + place.reshape(-1)
+    found[several] = number + np.unique(both, return_inverse=True)[1].reshape(-1)
+    first = np.empty(int(found.max(initial=-1)) + 1, np.int64)
+    first[found] = np.arange(len(found))
+    return first, found
 
 
 def grouped(keys: Words) -> tuple[Integers, Integers]:
     """An entry of each key, and the group of each entry; in the order of the keys."""
-    order = np.argsort(keys[:, 0], kind="stable")
+    order = np.argsort(keys[:, 0])
     ordered = keys[order]
     other = ordered[1:, 0] != ordered[:-1, 0]
     if keys.shape[1] > 1 and (~other & (ordered[1:, 1] != ordered[:-1, 1])).any():

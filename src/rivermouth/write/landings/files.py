@@ -38,8 +38,8 @@ from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.files.data_files import Files, Folder
 from rivermouth.write.files.table import appended
 from rivermouth.write.files.writing import RETURNED_DDL, Writing, Written, collected
-from rivermouth.write.keys.effect import ByFiles, Change, LeftToSpark, change_of
-from rivermouth.write.keys.index import KeyIndex, MovedKeys
+from rivermouth.write.keys.effect import ByFiles, Change, LeftToSpark, MovedKeys, change_of
+from rivermouth.write.keys.index import KeyIndex
 from rivermouth.write.keys.runs import Shelf
 from rivermouth.write.landing import STALE, KeyedLanding, Landing, RawBatch, Site, Staged
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from rivermouth.write.files.compaction import Compaction, Nobody, commit_of, rew
 from rivermouth.write.files.data_files import Files
 from rivermouth.write.files.due import due
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.keys.index import MovedKeys
+from rivermouth.write.keys.effect import MovedKeys
 from tests.unit.write.keys.test_index import (
     adds,
     deletes,
@@ -96,7 +97,7 @@ def job(table: KeyedTable) -> compaction.Rewritten:
     table.table.newest()
     table.index.follow()
     sources = {each: table.index.deleted(each.path) for each in files(table)}
-    log, witness = table.table.log, MovedKeys(table.index)
+    log, witness = table.table.log, MovedKeys(table.index, {})
     found = rewritten(sources, log, table.files(), witness, lambda: False)
     assert found is not None
     return found
@@ -207,7 +208,7 @@ def test_a_job_brings_no_vector_to_a_table_that_marks_no_rows(tmp_path: Path) ->
 def test_a_job_that_is_stopped_leaves_no_file(table: KeyedTable) -> None:
     before = {*table.path.iterdir()}
     sources = {each: BitMap64() for each in files(table)}
-    witness = MovedKeys(table.index)
+    witness = MovedKeys(table.index, {})
     assert rewritten(sources, table.table.log, table.files(), witness, lambda: True) is None
     assert {*table.path.iterdir()} == before
 
@@ -217,7 +218,7 @@ def beside(table: KeyedTable) -> Compaction:
     for n in range(8):
         table.land(records(20 + n, n, rank=1))
     return Compaction(
-        table.table.log, table.files, lambda: MovedKeys(table.index), table.index.deleted_of
+        table.table.log, table.files, partial(MovedKeys, table.index), table.index.deleted_of
     )
 
 
@@ -277,7 +278,7 @@ def test_a_table_without_keys_is_compacted_likewise(table: KeyedTable) -> None:
     assert table.state() == expected
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_batches_with_compaction_all_the_time(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,9 +286,10 @@ def test_batches_with_compaction_all_the_time(
     monkeypatch.setattr(compaction, "SHARE", 1.0)
     monkeypatch.setattr(compaction, "_ROWS", 3)
     dice = random.Random(seed)
-    table = KeyedTable(tmp_path / "t", a_pipeline(tombstones=True))
+    by = dice.choice([(), ("rank",)])
+    table = KeyedTable(tmp_path / "t", a_pipeline(tombstones=True, partition_by=by))
     log, index = table.table.log, table.index
-    beside = Compaction(log, table.files, lambda: MovedKeys(index), index.deleted_of)
+    beside = Compaction(log, table.files, partial(MovedKeys, index), index.deleted_of)
     expected = dict[tuple[int], tuple[int, int]]()
     operations = list[str]()
 
@@ -300,7 +302,8 @@ def test_batches_with_compaction_all_the_time(
         for at in range(dice.randrange(1, 12)):
             key, offset = dice.randrange(20), 100 * batch + at
             dead = dice.random() < 0.2
-            made.append(Record(0, offset, {"id": key}, None) if dead else record(key, offset))
+            row = record(key, offset, dice.randrange(2))
+            made.append(Record(0, offset, {"id": key}, None) if dead else row)
             expected.pop((key,), None)
             if not dead:
                 expected[(key,)] = (0, offset)

@@ -207,7 +207,7 @@ def test_a_file_that_an_error_has_kept_from_the_index_is_read_with_the_next_batc
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> KeyedTable:
     """Eight keys in two files that are on the disk, and one in a file that is not."""
-    monkeypatch.setattr(index, "_LARGE", 4)
+    monkeypatch.setattr(index, "LARGE", 4)
     made = KeyedTable(tmp_path / "t", a_pipeline())
     made.land(records(0, *range(4)))
     made.land(records(10, *range(4, 8)))

@@ -18,14 +18,16 @@ pytestmark = pytest.mark.unit
 
 ORDERS = [(), ("rank",), ("text", "rank"), ("text",)]
 KEYS = [("id",), ("id", "name"), ("name",)]
+PARTITIONS = [(), ("id",), ("rank",), ("rank", "id")]
 Key = tuple[Any, ...]
 
 
 def a_random_pipeline(dice: random.Random) -> Pipeline:
-    keys = dice.choice(KEYS)
+    keys, by = dice.choice(KEYS), dice.choice(PARTITIONS)
     if dice.random() < 0.3:
-        return a_pipeline(*keys, mode="insert")
-    return a_pipeline(*keys, order_by=dice.choice(ORDERS), tombstones=dice.random() < 0.6)
+        return a_pipeline(*keys, mode="insert", partition_by=by)
+    order_by, tombstones = dice.choice(ORDERS), dice.random() < 0.6
+    return a_pipeline(*keys, order_by=order_by, tombstones=tombstones, partition_by=by)
 
 
 class Topic:
@@ -84,7 +86,7 @@ class Model:
         return *((each is not None, each) for each in named), record.partition, record.offset
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_rows_by_key_are_those_of_a_plain_fold(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ METRICS = {
 }
 
 
-def a_pipeline(*keys: str, **metrics: str) -> Pipeline:
+def a_pipeline(*keys: str, by: tuple[str, ...] = (), metrics: Any = METRICS) -> Pipeline:
     return Pipeline.model_validate(
         {
             "name": "p",
@@ -45,7 +45,8 @@ def a_pipeline(*keys: str, **metrics: str) -> Pipeline:
                 "table": "gold.t",
                 "mode": "aggregate",
                 "keys": keys,
-                "metrics": metrics or METRICS,
+                "metrics": metrics,
+                "partition_by": by,
             },
         }
     )
@@ -85,14 +86,15 @@ def totals(values: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_totals_are_those_of_all_records(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "_RECORDS", 7)
     dice = random.Random(seed)
     keys = dice.choice([("who",), ("id",), ("who", "id"), ("window(at, '1 day')", "id")])
-    table, offset = KeyedTable(tmp_path / "t", a_pipeline(*keys)), 0
+    by = dice.choice([(), ("last_day",), ("id",) if "id" in keys else ()])
+    table, offset = KeyedTable(tmp_path / "t", a_pipeline(*keys, by=by)), 0
     taken: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     names = [each.name for each in table.pipeline.target.key_parts]
     for _ in range(6):
@@ -124,7 +126,7 @@ def spending(offset: int, who: str, n: int) -> Record:
 def test_each_of_many_totals_goes_on_from_the_row_that_stands(tmp_path: Path) -> None:
     """An index tells by one bit of a word whether a total is null: these need three words."""
     names = [f"t_{number}" for number in range(130)]
-    table = KeyedTable(tmp_path / "t", a_pipeline("id", **dict.fromkeys(names, "sum(n)")))
+    table = KeyedTable(tmp_path / "t", a_pipeline("id", metrics=dict.fromkeys(names, "sum(n)")))
     for offset in range(3):
         table.land([Record(0, offset, {}, {"id": 1, "n": 5})])
     [row] = table.rows()
@@ -132,7 +134,7 @@ def test_each_of_many_totals_goes_on_from_the_row_that_stands(tmp_path: Path) ->
 
 
 def test_a_sum_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
-    table = KeyedTable(tmp_path / "t", a_pipeline("who", spent="sum(n)"))
+    table = KeyedTable(tmp_path / "t", a_pipeline("who", metrics={"spent": "sum(n)"}))
     table.land([spending(0, "a", GREATEST), spending(1, "b", 1)])
     with pytest.raises(LeftToSpark):
         table.land([spending(2, "a", 1)])
@@ -144,7 +146,7 @@ def test_a_sum_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_sum_of_decimals_that_is_one_digit_too_long_does_not_fit(tmp_path: Path) -> None:
     """Its column is a DECIMAL(37,2)."""
-    table = KeyedTable(tmp_path / "t", a_pipeline("id", wide="sum(w)"))
+    table = KeyedTable(tmp_path / "t", a_pipeline("id", metrics={"wide": "sum(w)"}))
     half = {"id": 1, "w": 5e34}
     table.land([Record(0, 0, {}, half)])
     with pytest.raises(LeftToSpark):
@@ -163,5 +165,5 @@ def test_a_sum_of_decimals_that_is_one_digit_too_long_does_not_fit(tmp_path: Pat
     ],
 )
 def test_what_only_spark_can_make_is_named(metric: str, reason: str) -> None:
-    pipeline = a_pipeline("id", m=metric)
+    pipeline = a_pipeline("id", metrics={"m": metric})
     assert why_spark(pipeline.target.metrics, pipeline.columns) == reason

@@ -80,7 +80,7 @@ class KeyedTable:
             "id": str(uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": Schema.from_arrow(schema).to_json(),
-            "partitionColumns": [],
+            "partitionColumns": [*self.pipeline.target.partition_by],
             "configuration": {"delta.enableDeletionVectors": "true"},
             "createdTime": 0,
         }
@@ -173,12 +173,16 @@ def raw(records: Sequence[Record]) -> pa.RecordBatch:
 
 
 def a_pipeline(
-    *keys: str, mode: str = "upsert", order_by: Sequence[str] = (), tombstones: bool = False
+    *keys: str,
+    mode: str = "upsert",
+    order_by: Sequence[str] = (),
+    tombstones: bool = False,
+    **target: Any,
 ) -> Pipeline:
     """Of the columns ``id``, ``name``, ``rank`` and ``text``."""
     source: dict[str, Any] = {"topics": ("t",), "format": "json"}
     source |= {"key": "json"} if tombstones else {}
-    target: dict[str, Any] = {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
+    target |= {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
     target |= {"order_by": tuple(order_by)} if order_by else {}
     columns = "id BIGINT, name STRING, rank INT, text STRING"
     given = {"name": "p", "source": source, "columns": columns, "target": target}
