@@ -37,12 +37,11 @@ from rivermouth.warehouse.folder.retry_notes import RetryNotes
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerWrites, OffsetsTable, Warehouse
 from rivermouth.warehouse.tables import (
-    COLUMNS,
-    MadeOnce,
     QuarantineTable,
     check_schema,
     check_target,
     create_in_folder,
+    create_quarantine,
     create_target,
     why_by_spark,
 )
@@ -72,8 +71,6 @@ class Assembly:
     warehouse: Warehouse
     # Of two pipelines that create their common table at once, one would fail.
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
-    # Nor may two pipelines make their common side table at once.
-    side_tables: MadeOnce = field(default_factory=MadeOnce)
     # A pipeline that opens again, because topics came, does not read its whole log again.
     others: dict[str, Others] = field(default_factory=dict)
 
@@ -264,7 +261,7 @@ class Assembly:
         bad = self.warehouse.address(table.quarantine)
 
         def make() -> None:
-            self.side_tables.make(self.session, bad, COLUMNS, attempts)
+            create_quarantine(self.session, bad, attempts)
 
         writers = [each.name for each in self.config.writers(table)]
         return Site(
@@ -272,7 +269,7 @@ class Assembly:
             pipeline=pipeline,
             address=self.warehouse.address(table),
             make=lambda: rows or resolve(pipeline.shape.changes)(pipeline),
-            quarantine=QuarantineTable(bad, reasons, make),
+            quarantine=QuarantineTable(bad, reasons, cache(make)),
             one_host=one_host,
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: resources.enter_context(self.staging(pipeline.name)),

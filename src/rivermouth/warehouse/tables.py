@@ -1,8 +1,7 @@
 """The target and the quarantine: making them where they are missing, and checking a target.
 
-Of two that make one table at once, Delta tells one so by a conflict, on any of their next steps.
-So a process makes each side table once, and what a conflict with another process ended is tried
-again.
+Of two that make one table at once, Delta tells one so by a conflict, on any of their next steps:
+what that ended is tried again.
 
 Where no MERGE can delete, a row that a tombstone removes stays, with ``_tombstone`` true. It
 counts as absent for every reader of ours. The column is known as ours by its comment.
@@ -16,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -69,23 +67,6 @@ def make_table(
             conflict = fault
     if conflict is not None:
         raise conflict
-
-
-class MadeOnce:
-    """Tables that the pipelines of one run share: whoever needs one first makes it."""
-
-    def __init__(self) -> None:
-        self._making: dict[Address, threading.Lock] = {}
-        self._made: set[Address] = set()
-
-    def make(
-        self, session: SparkSession, address: Address, columns: str, attempts: Attempts = ATTEMPTS
-    ) -> None:
-        """Create a table with ``columns`` (SQL), if missing and not made here before."""
-        with self._making.setdefault(address, threading.Lock()):
-            if address not in self._made:
-                make_table(session, address, columns, attempts=attempts)
-                self._made.add(address)
 
 
 VECTORS = "delta.enableDeletionVectors"
@@ -311,9 +292,11 @@ COLUMNS = (
 KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 
-def create_quarantine(session: SparkSession, address: Address) -> None:
+def create_quarantine(
+    session: SparkSession, address: Address, attempts: Attempts = ATTEMPTS
+) -> None:
     """Create the table, if missing. In a catalog a write that creates a table counts nothing."""
-    make_table(session, address, COLUMNS)
+    make_table(session, address, COLUMNS, attempts=attempts)
 
 
 @dataclass(frozen=True)
@@ -328,12 +311,11 @@ class QuarantineTable:
     reasons: Mapping[str, str]
     make: Callable[[], object] = lambda: None
 
-    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None, before: int = 0) -> None:
+    def write(self, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
         """Append the bad rows of a decoded batch under the plan's commit id.
 
-        ``seen`` is how many there were, where that is known; ``before``, how many rows of other
-        records there are under that id already. Raises BatchFailed where others were written: Kafka
-        has deleted records between two reads of one range.
+        ``seen`` is how many there were. Raises BatchFailed where others were written: Kafka has
+        deleted records between two reads of one range.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
@@ -358,11 +340,10 @@ class QuarantineTable:
         note = f"rivermouth quarantine of commit {plan.commit}"
         self.address.write(writer.option("userMetadata", note))
         reach("P12")
-        if seen is None:
-            return
         written = observation.get.get("written")
         if seen != written:  # a server may lose what it observed, or count a stage twice
-            written = self._written(bad.sparkSession, plan) - before
+            there = self.address.read(bad.sparkSession)
+            written = there.where(f"commit = {literal(plan.commit)}").count()
         if seen != written:
             raise BatchFailed(
                 "Kafka gave other bad records when the range was read again",
@@ -370,10 +351,6 @@ class QuarantineTable:
                 expected=f"{seen} records",
                 found=f"{written} records",
             )
-
-    def _written(self, session: SparkSession, plan: CommitPlan) -> int:
-        """How many rows of this commit there are, by a query of its own."""
-        return self.address.read(session).where(f"commit = {literal(plan.commit)}").count()
 
     def _reason(self) -> Column:
         from pyspark.sql import functions as F
