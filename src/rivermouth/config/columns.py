@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from rivermouth.config.problems import Fault, Kind, Refused, closest
@@ -52,7 +52,6 @@ class Column:
 
     name: str
     type: str
-    comment: str = field(default="", compare=False)
 
     @property
     def kind(self) -> str:
@@ -143,13 +142,9 @@ class _Parser:
         self._accept(":")
         type_ = self._type(0)
         self._not_null()
-        comment = ""
-        if self._accept("COMMENT"):
-            token = self._take()
-            if token.kind != "text":
-                self._stop("{path} needs a text in single quotes after COMMENT", back=1)
-            comment = re.sub(r"\\(.)", r"\1", token.text, flags=re.DOTALL)
-        return Column(name, type_, comment)
+        if self._accept("COMMENT") and self._take().kind != "text":
+            self._stop("{path} needs a text in single quotes after COMMENT", back=1)
+        return Column(name, type_)
 
     def _name(self, taken: set[str]) -> str:
         token = self._take()

@@ -1,17 +1,18 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
-A format names a function ``(schema, columns, settings) -> Reader`` in ``config.registry``; the
-settings are those of the decoder, as an entry names them. It is written
-from the description of the format and shares nothing with the decoder of the writer. It is asked
-about every record: one in quarantine must be Undecodable, every other one must not be.
+A format names a function ``(schema, columns, settings) -> Reader`` in ``config.registry``. The
+schema is that of the table, and has all of the columns; the settings are those of the decoder, as
+an entry names them. It raises Undecodable for a column whose type the format cannot hold, and
+UnknownDecoder for settings that are not known.
+
+A reader is written from the description of the format and shares nothing with the decoder of the
+writer. It is asked about every record: one in quarantine must be Undecodable, every other one must
+not be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
-
-import pyarrow as pa
 
 _SHOWN = 60
 """Characters of a text in a message."""
@@ -55,19 +56,6 @@ class Reader(Protocol):
         ``NOT_VERIFIABLE`` stands for a column whose value this reader cannot tell, never for a
         part of one; whoever compares counts it. A record value is never empty here, a message
         key may be. Raises Undecodable, and CannotTell where it can tell nothing of the record.
-        """
-
-
-class MakeReader(Protocol):
-    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name."""
-
-    def __call__(
-        self, schema: pa.Schema, columns: Sequence[str], settings: Mapping[str, Any], /
-    ) -> Reader:
-        """A reader of ``columns``; ``schema`` is that of the table, and has all of them.
-
-        ``settings`` are those of the decoder. Raises Undecodable for a column whose type the format
-        cannot hold, and UnknownDecoder for settings that are not known.
         """
 
 

@@ -51,21 +51,18 @@ class DeltaLog:
     def _nothing(self) -> TableState:
         return TableState(files={} if self._files else None, former=[] if self._former else None)
 
-    def follow(self) -> list[tuple[int, list[Action]]]:
-        """Take what was committed since; the versions that came, with what they say.
+    def follow(self) -> None:
+        """Take what was committed since.
 
         The first time, and where the table was made anew, the state is read from the newest
-        checkpoint on, and the versions behind it are given.
+        checkpoint on.
         """
         if self.state.version >= 0 and not self._has(self.state.version):
             self.state = self._nothing()
         if self.state.version < 0:
             self.state = self._checkpointed()
-        found = []
         while (actions := self.read(self.state.version + 1)) is not None:
             self._take(self.state.version + 1, actions)
-            found.append((self.state.version, actions))
-        return found
 
     def _take(self, version: int, actions: list[Action]) -> None:
         try:

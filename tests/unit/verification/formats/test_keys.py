@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config.registry import FORMATS, resolve
-from rivermouth.verification.formats.reader import MakeReader, Reader, Undecodable
+from rivermouth.verification.formats.reader import Reader, Undecodable
 from rivermouth.verification.formats.scalars import days, decimal, micros, single
 
 pytestmark = pytest.mark.unit
 
 
 def key_reader(form: str, kind: pa.DataType) -> Reader:
-    make: MakeReader = resolve(FORMATS.keys[form].reader)
-    return make(pa.schema([("k", kind)]), ["k"], {})
+    made: Reader = resolve(FORMATS.keys[form].reader)(pa.schema([("k", kind)]), ["k"], {})
+    return made
 
 
 @pytest.mark.parametrize(
