@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import leaves_of
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import FilesTable, appended
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
 from tests.spark.test_file_statistics import CASES, cast, split
@@ -89,7 +89,7 @@ def a_file_for_each_row(bench: Bench, kinds: list[str], rows: list[str]) -> str:
     definition = DeltaLog.of_folder(Path(ours.path)).definition()
     assert definition is not None
     into = Folder(ours.path, leaves_of(definition), tight=False)
-    table.append(files(into, DeltaTable(theirs.path).file_uris()), "{}")
+    table.after_others(appended(files(into, DeltaTable(theirs.path).file_uris())))
     return ours.sql
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_local
-
-if TYPE_CHECKING:
-    pass
 
 RetainHours = Annotated[
     int,

@@ -139,24 +139,22 @@ class InPlace:
             changes = resources.enter_context(
                 self._materialized.rows(rows.fold(batch.where("code IS NULL")))
             )
-            would = row_changes(changes, address.read(self._session), rows)
             plan = ReplayPlan(
                 pipeline=pipeline.name,
                 table=str(pipeline.target.table),
                 ranges=RangeRead.of(found.ranges, counts),
-                inserted=would.inserted,
-                updated=would.updated,
-                deleted=would.deleted,
                 since=found.since,
+                there=False,
+                **row_changes(changes, address.read(self._session), rows),
             )
-            check_inserts(at.where, pipeline, found, would.inserted)
+            check_inserts(at.where, pipeline, found, plan.inserted)
             if not agree(plan):
                 return Replayed(plan, written=False)
             # A killed replay may have left the offsets table behind.
             ledger, coordinates = at.found.ledger, self._shared.coordinates(pipeline)
             accept = Purpose.REPLAY.value
             committer = Committer.opened(ledger, coordinates, at.found.to_project, accept=accept)
-            if not would.total:
+            if not plan.rows:
                 return Replayed(plan, written=False)
             site = self._shared.site(pipeline, resources, coordinates.attempts, rows)
             landing = landing_of(site, self._shared.platform)

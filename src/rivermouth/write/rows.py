@@ -112,22 +112,10 @@ def without_overflow(decoded: DataFrame, table: DataFrame, rows: Rows) -> DataFr
     )
 
 
-@dataclass(frozen=True)
-class RowChanges:
-    """Rows that would be inserted, updated and deleted."""
-
-    inserted: int
-    updated: int
-    deleted: int
-
-    @property
-    def total(self) -> int:
-        """Rows that would change."""
-        return self.inserted + self.updated + self.deleted
-
-
-def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> RowChanges:
-    """What ``changes`` (see ``Keyed.fold``) would do to ``table`` as it is now."""
+def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> dict[str, int]:
+    """How many rows of ``table``, as it is now, would be ``inserted``, ``updated`` and ``deleted``
+    by ``changes`` (see ``Keyed.fold``).
+    """
     there = table.where(F.col(TOMBSTONE).isNull()) if TOMBSTONE in table.columns else table
     joined = with_old_rows(changes, there, rows.keys)
     absent = F.col("t").isNull()
@@ -140,7 +128,7 @@ def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> RowChanges
     [found] = joined.agg(
         *(F.count_if(each).alias(name) for name, each in counted.items())
     ).collect()
-    return RowChanges(**found.asDict())
+    return found.asDict()
 
 
 def append(pipeline: Pipeline) -> Plain:

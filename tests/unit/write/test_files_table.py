@@ -90,7 +90,7 @@ def test_a_commit_without_a_txn_goes_beside_others(tmp_path: Path) -> None:
     made = table(tmp_path)
     file = a_file(made, 1)
     write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
-    made.append([file], "said")
+    made.after_others(appended([file]))
     assert numbers(made.path) == [1, 9]
 
 
@@ -244,7 +244,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     order.clear()
     made.newest()
     write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others
-    made.append([], "said")
+    made.after_others(appended([]))
     assert [name for name, _ in order] == [
         *(each.name for each in commits()[3:]),
         log.name,
@@ -266,8 +266,8 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
     made = table(tmp_path, checkpointInterval="130")
     synced: set[str] = set()
     monkeypatch.setattr(store, "sync", lambda path: synced.add(path.name))
-    for version in range(1, 141):
-        made.append([], f"{version}")
+    for _ in range(140):
+        made.after_others(appended([]))
     synced.clear()
     ours = FilesTable(str(tmp_path), "p")
     ours.newest()
@@ -275,8 +275,8 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
     assert {f"{n:020}.json" for n in range(11, 142)} <= synced
     assert f"{10:020}.json" not in synced
 
-    for version in range(150):
-        made.append([], f"{version}")
+    for _ in range(150):
+        made.after_others(appended([]))
     synced.clear()
     ours.newest()
     exact(ours, [], "ours", 2)

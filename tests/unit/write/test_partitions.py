@@ -21,7 +21,7 @@ from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.partitions import apart, folder_of_partition
 from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import FilesTable, appended
 
 pytestmark = pytest.mark.unit
 
@@ -156,7 +156,7 @@ def test_files_of_one_partition_are_joined_and_no_others(tmp_path: Path) -> None
     for number in range(16):
         made = Files(into, 0)
         made.add(pa.RecordBatch.from_pylist([{"p": "ab"[number % 2], "n": number}], columns))
-        table.append(made.end(), "said")
+        table.after_others(appended(made.end()))
 
     for _ in range(3):
         jobs = Compaction(table.log, partial(Files, into, 0))

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from rivermouth.write.files.data_files import (
     other_records,
 )
 from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
-from rivermouth.write.files.table import Alone, FilesTable
+from rivermouth.write.files.table import Alone, FilesTable, appended
 
 QUARANTINE = pa.schema(
     [
@@ -143,7 +143,7 @@ class QuarantineFiles:
     def __init__(
         self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = lambda act: act()
     ) -> None:
-        self._path, self._pipeline, self._reasons, self._alone = path, pipeline, reasons, alone
+        self._path, self._reasons = path, reasons
         self._table = FilesTable(path, pipeline, alone)
 
     def definition(self) -> Definition | None:
@@ -167,7 +167,8 @@ class QuarantineFiles:
         if not files:
             return
         self._table.newest()
-        self._table.append(files, f"rivermouth quarantine of commit {plan.commit}")
+        said = f"rivermouth quarantine of commit {plan.commit}"
+        self._table.after_others(replace(appended(files), said=said))
         reach("P12")
 
 

@@ -120,10 +120,6 @@ class FilesTable:
         self._alone(partial(self._commit, commit, following=True))
         self.keep_up()
 
-    def append(self, files: Sequence[DataFile], said: str) -> None:
-        """Commit the files, with ``said`` as metadata, see ``after_others``."""
-        self.after_others(replace(appended(files), said=said))
-
     def after_others(self, commit: Commit) -> None:
         """Make a commit after whatever others commit meanwhile. Raises as ``commit``."""
         self._alone(partial(self._commit, commit, following=False))

@@ -22,7 +22,7 @@ from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.delta.vectors import vector_file
 from rivermouth.write.files.bad_records import QUARANTINE, folder_of
 from rivermouth.write.files.data_files import Files as Writer
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import FilesTable, appended
 from tests.unit.write.keys.test_index import records, restores
 from tests.unit.write.keys.world import KeyedTable, a_pipeline
 
@@ -179,7 +179,7 @@ def quarantine(path: Path, *files: list[Row]) -> ByFiles:
         table.newest()
         writer = Writer(folder_of(str(path), table.definition()), 0)
         batch = pa.RecordBatch.from_pylist([as_row(*each) for each in rows], QUARANTINE)
-        table.append([*writer.add(batch), *writer.end()], "")
+        table.after_others(appended([*writer.add(batch), *writer.end()]))
     return ByFiles(str(path), now_ms())
 
 
