@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter, ValidationError
@@ -104,8 +105,9 @@ class Setting:
     info: FieldInfo
 
     def _said(self, kind: type[Found]) -> Found | None:
-        inner = (each for arg in get_args(self.info.annotation) for each in _metadata(arg))
-        said = (each for each in (*self.info.metadata, *inner) if isinstance(each, kind))
+        inner = (getattr(each, "__metadata__", ()) for each in get_args(self.info.annotation))
+        every = chain(self.info.metadata, *inner)
+        said = (each for each in every if isinstance(each, kind))
         return next(said, None)
 
     @property
@@ -156,10 +158,6 @@ def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
     found = [each for each in settings(model) if each.in_place is None]
     aliases = (each.spark.name for each in found if each.spark)
     return (*(each.key for each in found), *aliases)
-
-
-def _metadata(annotation: object) -> tuple[object, ...]:
-    return tuple(getattr(annotation, "__metadata__", ()))
 
 
 def _model(annotation: object) -> type[Model] | None:

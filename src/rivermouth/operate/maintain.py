@@ -75,8 +75,9 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
     others = [each.pipeline for ledger in found for each in ledger.others]
     if not written and others:  # clean-up would take what keeps a renamed pipeline from starting
         return TableEntries(commits, f"its entries are of the ledger {others[0]}, see RM408")
-    # Where one of them commits, clean-up comes anyway.
-    if not written or not all(_is_quiet(each, now_s) for each in written):
+    # Where one of them commits, clean-up comes anyway. These owe a heartbeat at their next start.
+    quiet = (each.history.recovered is not None or each.is_old(now_s) for each in written)
+    if not written or not all(quiet):
         return TableEntries(commits)
     days = min(each.age_s(now_s) for each in written) / 86400
     age = f"no entry for {days:.0f} days" if days else "log clean-up has taken all entries"
@@ -89,11 +90,6 @@ def _ledger(pipeline: Pipeline, store: LedgerStore, now_s: float) -> LedgerSnaps
     if found.halt is not None:
         raise found.halt
     return found.ledger
-
-
-def _is_quiet(ledger: LedgerSnapshot, now_s: float) -> bool:
-    """Whether a start would owe a heartbeat for the age of the newest entry."""
-    return ledger.history.recovered is not None or ledger.is_old(now_s)
 
 
 FLOOR_HOURS = 24

@@ -240,11 +240,11 @@ class History:
 
         ``entries`` are all that were replayed.
         """
-        rests_on = {each.entry.sequence: _rests_on(each.entry) for each in entries}
+        before = {each.entry.sequence: rests_on(each.entry) for each in entries}
         found, sequence = set[int](), self.effective or 0
         while sequence and sequence not in found:
             found.add(sequence)
-            sequence = rests_on.get(sequence, 0)
+            sequence = before.get(sequence, 0)
         return found
 
     @property
@@ -286,7 +286,7 @@ class History:
         )
 
 
-def _rests_on(entry: Entry) -> int:
+def rests_on(entry: Entry) -> int:
     """The sequence of the entry that was in effect before this one; 0: none was."""
     return entry.sequence - 1 if entry.accepts is None else entry.accepts.standing
 

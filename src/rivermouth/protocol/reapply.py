@@ -15,7 +15,7 @@ from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.drafts import still_draft
 from rivermouth.protocol.entry import Draft, Entry, RowCounts
-from rivermouth.protocol.history import History
+from rivermouth.protocol.history import History, rests_on
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition, Watermarks
 
 
@@ -76,7 +76,7 @@ def whole_entries(
             (each.entry.sequence, one) for each in taken for one in each.entry.ranges if one.span
         ),
         counts=_counted(taken),
-        earliest=_rests_on_nothing(entries[0].entry) and not _covering(entries[:start]),
+        earliest=rests_on(entries[0].entry) == 0 and not _covering(entries[:start]),
     )
 
 
@@ -190,11 +190,6 @@ def _unlike(
         if each.from_offset < kept.low:
             return f"{what} covers {each}, and Kafka holds offsets from {kept.low} on"
     return ""
-
-
-def _rests_on_nothing(entry: Entry) -> bool:
-    """Whether no entry was in effect before this one: it is the first, or the table began anew."""
-    return entry.sequence == 1 or (entry.accepts is not None and entry.accepts.standing == 0)
 
 
 def _covering(entries: Sequence[Recorded]) -> list[Recorded]:

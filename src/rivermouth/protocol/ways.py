@@ -304,7 +304,8 @@ def way_of(pipeline: Pipeline, elsewhere: str = "") -> Way:
     """
     if pipeline.shape.sends:
         return way_of_entries(pipeline, elsewhere)
-    return Way(_first(_asked(pipeline), _of_rows(pipeline), elsewhere))
+    of_rows = why_spark(pipeline.target.metrics, pipeline.columns)
+    return Way(_first(_asked(pipeline), of_rows, elsewhere))
 
 
 def way_of_entries(pipeline: Pipeline, elsewhere: str = "") -> Way:
@@ -314,10 +315,6 @@ def way_of_entries(pipeline: Pipeline, elsewhere: str = "") -> Way:
 
 def _asked(pipeline: Pipeline) -> str:
     return "target.commit says so" if pipeline.target.commit is Commit.SPARK else ""
-
-
-def _of_rows(pipeline: Pipeline) -> str:
-    return why_spark(pipeline.target.metrics, pipeline.columns)
 
 
 def _first(*reasons: str) -> str:

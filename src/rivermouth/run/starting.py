@@ -80,7 +80,7 @@ def start_spark(
     from rivermouth.local.scratch import scratch_root
 
     # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
-    logging.getLogger().addFilter(_no_question)
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     if shown is not None:
         jars("spark", progress=Downloading(sys.stderr))
         shown.print("starting Spark…")
@@ -92,10 +92,6 @@ def start_spark(
     for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     return start_session(scratch_root(), {**memory_of(config, secrets, reading), **config.spark})
-
-
-def _no_question(record: logging.LogRecord) -> bool:
-    return record.module != "java_gateway"
 
 
 @contextmanager

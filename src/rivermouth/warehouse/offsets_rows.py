@@ -173,11 +173,7 @@ def _below(pipeline: str, newest: Mapping[tuple[str, int], int]) -> str:
             idle.setdefault((topic, sequence), []).append(partition)
     below = f"pipeline = '{pipeline}' AND sequence < {last} AND quarantined = 0"
     stay = [_of(*each, partitions) for each, partitions in sorted(idle.items())]
-    return f"{below} AND NOT {balanced(_either, stay)}" if stay else below
-
-
-def _either(one: str, other: str) -> str:
-    return f"({one} OR {other})"
+    return f"{below} AND NOT {balanced('({} OR {})'.format, stay)}" if stay else below
 
 
 def _of(topic: str, sequence: int, partitions: Sequence[int]) -> str:

@@ -79,16 +79,13 @@ def common_form(texts: pa.StringArray, row: pa.StructType) -> str | None:
 
 def fitting(texts: pa.StringArray, form: str) -> np.ndarray:
     """Which texts have that form. They are UTF-8, and begin and end with braces."""
+    as_bytes = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     try:
         # As bytes: that is faster, and what is UTF-8 matches as well.
-        found = pc.match_substring_regex(texts.cast(_bytes_of(texts.type)), form)
+        found = pc.match_substring_regex(texts.cast(as_bytes), form)
     except pa.ArrowInvalid:  # the pattern is too large
         return np.zeros(len(texts), dtype=bool)
     return mask_of(found)
-
-
-def _bytes_of(kind: pa.DataType) -> pa.DataType:
-    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
 
 
 def _members(text: str) -> Members:

@@ -160,7 +160,8 @@ class CatalogOffsets:
     def _create(self) -> None:
         with self._creating:
             if not self._there:
-                columns = ", ".join(f"{each.name} {_type(each.type)}" for each in SCHEMA)
+                types = ((each.name, _TYPES.get(each.type, "TIMESTAMP")) for each in SCHEMA)
+                columns = ", ".join(f"{name} {kind}" for name, kind in types)
                 make_table(self._session, self._address, columns, attempts=self._attempts)
             self._there = True
 
@@ -198,7 +199,3 @@ def _replacing(entries: Sequence[Recorded]) -> dict[str, str]:
 
 def _of(table: DataFrame, pipeline: str) -> DataFrame:
     return table.where(F.col("pipeline") == pipeline)
-
-
-def _type(kind: pa.DataType) -> str:
-    return _TYPES.get(kind, "TIMESTAMP")

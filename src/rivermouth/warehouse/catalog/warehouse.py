@@ -106,7 +106,7 @@ class CatalogLog:
 
     def table(self, app: str) -> TableFacts:
         """See ``ports.LedgerLog``: a catalog does not tell the ``txn``."""
-        detail = self._detail()
+        detail = self._ask(f"DESCRIBE DETAIL {self._address.sql}", ("id", "properties"))[0]
         retention = detail["properties"].get("delta.logRetentionDuration")
         return TableFacts(str(detail["id"]), None, duration_s(retention))
 
@@ -114,9 +114,6 @@ class CatalogLog:
         statement = f"DESCRIBE HISTORY {self._address.sql} {limit}"
         rows = self._ask(statement, _COLUMNS, missing_ok=missing_ok)
         return sorted((_record(each) for each in rows), key=lambda each: each.version)
-
-    def _detail(self) -> Mapping[str, Any]:
-        return self._ask(f"DESCRIBE DETAIL {self._address.sql}", ("id", "properties"))[0]
 
     def _ask(
         self, statement: str, columns: tuple[str, ...], *, missing_ok: bool = False

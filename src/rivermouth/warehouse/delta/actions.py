@@ -183,7 +183,8 @@ def schema_of(columns: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
     All may be null.
     """
-    return {"type": "struct", "fields": [_field(name, _whole(text)) for name, text in columns]}
+    types = ((name, _type(_TOKEN.findall(text)[::-1])) for name, text in columns)
+    return {"type": "struct", "fields": [_field(*each) for each in types]}
 
 
 def in_sql(kind: str | Mapping[str, Any]) -> str:
@@ -209,10 +210,6 @@ def leaves(kind: str | Mapping[str, Any]) -> int:
 
 def _field(name: str, kind: str | dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
-
-
-def _whole(text: str) -> str | dict[str, Any]:
-    return _type(_TOKEN.findall(text)[::-1])
 
 
 def _type(tokens: list[str]) -> str | dict[str, Any]:

@@ -46,7 +46,9 @@ def totals(pipeline: Pipeline) -> Keyed:
     summed = {each.column for each in sums}
     wide = frozenset(e.name for e in pipeline.columns if e.name in summed and _is_wide(e))
     overflow = [f"({_both(each)} AND {_sum(each, types[each.name])} IS NULL)" for each in sums]
-    partials = [_partial(each, types[each.name], integral) for each in measures]
+    partials = [
+        f"{_aggregate(each, types[each.name], integral)} AS {_added(each)}" for each in measures
+    ]
 
     def fold(good: DataFrame) -> DataFrame:
         """One row per key: ``key_columns``, ``records``, what each metric adds, and ``fits``."""
@@ -84,12 +86,8 @@ def by_total(pipeline: Pipeline) -> ByTotal | None:
     return ByTotal(keys, TotalFold(keys, totals))
 
 
-def _partial(measure: Measure, kind: str, integral: frozenset[str]) -> str:
-    """The aggregate of a batch, named; SQL over decoded rows."""
-    return f"{_aggregate(measure, kind, integral)} AS {_added(measure)}"
-
-
 def _aggregate(measure: Measure, kind: str, integral: frozenset[str]) -> str:
+    """What a batch adds to a metric; SQL over decoded rows."""
     column = _column(measure)
     if measure.function == "sum":
         return _sum_of(column, kind)
