@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from rivermouth.config.columns import Column
 from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest, listed
 from rivermouth.config.registry import SHAPES
-from rivermouth.config.settings import Schema, Written, or_reference
+from rivermouth.config.settings import Written, or_reference
 from rivermouth.config.totals import Measure, key_parts, table_columns
-from rivermouth.config.values import check_names
+from rivermouth.config.value_types import ColumnNames
 
 Names = tuple[str, ...]
 Columns = tuple[Column, ...]
@@ -59,12 +59,8 @@ def _few(names: Names) -> Names:
     return checked(names, [Fault(Kind.BAD_VALUE, message, fix="leave out the last ones")])
 
 
-def _list() -> Schema:
-    return {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
-
-
 PartitionBy = Annotated[
-    Annotated[Names, AfterValidator(check_names), Written(_list, "list of columns")],
+    ColumnNames,
     Field(
         description="The columns that a new table is partitioned by: each file has one value of"
         " each. Choose columns of few values. An empty text becomes null there. See"
@@ -73,9 +69,8 @@ PartitionBy = Annotated[
     ),
 ]
 ClusterBy = Annotated[
-    Annotated[
-        Names, AfterValidator(check_names), AfterValidator(_few), Written(_list, "list of columns")
-    ],
+    ColumnNames,
+    AfterValidator(_few),
     Field(
         description="The columns that a new table is clustered by, at most four: OPTIMIZE puts rows"
         " with near values together. Not with `partition_by`.",

@@ -10,7 +10,7 @@ settings that are sound, also where pydantic refuses the section as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -24,6 +24,10 @@ Schema = dict[str, Any]
 
 REFERENCE: Schema = {"type": "string", "pattern": r"\$\{env:[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
 """The JSON Schema of a reference to a variable of the environment."""
+
+
+NAMES: Schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
+"""The JSON Schema of a list of names, which may be empty."""
 
 
 class Model(BaseModel):
@@ -169,6 +173,11 @@ def _model(annotation: object) -> type[Model] | None:
 def one_of(names: Callable[[], Iterable[str]]) -> Callable[[], Schema]:
     """The JSON Schema of a choice of ``names``."""
     return lambda: or_reference({"enum": [*names()]})
+
+
+def some_of(names: Sequence[str]) -> Callable[[], Schema]:
+    """The JSON Schema of a list of some of these ``names``."""
+    return lambda: {"type": "array", "items": {"enum": [*names]}, "uniqueItems": True}
 
 
 def or_reference(schema: Schema) -> Schema:

@@ -6,19 +6,23 @@ Such a pipeline has a ledger in a table of its own, which holds no rows. Its nam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rivermouth.config.names import OFFSETS_TABLE
 from rivermouth.config.problems import Fault, KeyPath, Kind, Refused
 from rivermouth.config.registry import SHAPES
-from rivermouth.config.settings import Schema, Written, one_of, or_reference
+from rivermouth.config.settings import NAMES, Schema, Written, one_of, or_reference
 from rivermouth.config.topics import Topics, read_topics
-from rivermouth.config.values import check_names, read_choice, read_flag
+from rivermouth.config.transform import read_function
+from rivermouth.config.value_types import ColumnNames, Flag
+from rivermouth.config.values import read_choice
+
+if TYPE_CHECKING:
+    from rivermouth.config.pipeline import Target
 
 SINKS = ("kafka", "foreach_partition")
 """The settings of ``target`` that stand instead of ``table``."""
@@ -26,7 +30,6 @@ SEND = "send"
 """The mode of a pipeline with such a target."""
 ID_HEADER = "rm-id"
 """The header that tells a sent record from all others: ``pipeline/topic/partition/offset``."""
-_FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 
 class Delivery(Enum):
@@ -49,57 +52,27 @@ def by_itself(mode: str) -> Delivery:
     return Delivery.AT_LEAST_ONCE if SHAPES.by_name[mode].sends else Delivery.EXACTLY_ONCE
 
 
-class SinkTarget(Protocol):
-    """The settings of ``target`` that say what is sent, and where to."""
-
-    @property
-    def kafka(self) -> tuple[str, ...] | None: ...
-
-    @property
-    def topic_column(self) -> str | None: ...
-
-    @property
-    def foreach_partition(self) -> str | None: ...
-
-    @property
-    def partition_column(self) -> str | None: ...
-
-    @property
-    def message_key(self) -> tuple[str, ...]: ...
-
-    @property
-    def forward_headers(self) -> bool: ...
-
-    @property
-    def header_columns(self) -> tuple[str, ...]: ...
-
-
-def sink_identity(
-    target: SinkTarget, delivery: Delivery
-) -> dict[str, str | bool | list[str] | None]:
+def sink_identity(target: Target, delivery: Delivery) -> dict[str, str | bool | list[str] | None]:
     """The settings of a sink that give its pipeline its identity: by them ``verify`` reads it.
 
     What came later is told only where it is given, so that earlier entries have the same identity.
     """
-    identity: dict[str, str | bool | list[str] | None] = {
+    later: dict[str, str | bool | list[str] | None] = {
+        "topic_column": target.topic_column,
+        "partition_column": target.partition_column,
+        "message_key": [*target.message_key],
+        "forward_headers": target.forward_headers,
+        "header_columns": [*target.header_columns],
+    }
+    return {
         "kafka": _told(target),
         "foreach_partition": target.foreach_partition,
         "delivery": delivery.value,
+        **{name: value for name, value in later.items() if value},
     }
-    if target.topic_column is not None:
-        identity["topic_column"] = target.topic_column
-    if target.partition_column is not None:
-        identity["partition_column"] = target.partition_column
-    if target.message_key:
-        identity["message_key"] = [*target.message_key]
-    if target.forward_headers:
-        identity["forward_headers"] = True
-    if target.header_columns:
-        identity["header_columns"] = [*target.header_columns]
-    return identity
 
 
-def _told(target: SinkTarget) -> str | list[str] | None:
+def _told(target: Target) -> str | list[str] | None:
     """The topics in an entry: in order, or the only one alone where no column chooses."""
     if target.kafka is None:
         return None
@@ -120,23 +93,13 @@ def read_sink_topics(value: object) -> tuple[str, ...]:
         raise Refused(Fault(first.kind, first.message, fix=first.fix)) from None
 
 
-def read_function(value: object) -> str:
-    """``package.module:function``; raises ``Refused``. It is not imported here."""
-    if isinstance(value, str) and re.fullmatch(_FUNCTION, value, re.ASCII):
-        return value
-    kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
-    message = "{path} must be package.module:function, not {value}"
-    raise Refused(Fault(kind, message))
-
-
 _TEXT: Schema = or_reference({"type": "string"})
-_NAMES: Schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
 
 SinkTopics = Annotated[
     Annotated[
         tuple[str, ...],
         BeforeValidator(read_sink_topics),
-        WithJsonSchema({"anyOf": [*_TEXT["anyOf"], {**_NAMES, "minItems": 1}]}),
+        WithJsonSchema({"anyOf": [*_TEXT["anyOf"], {**NAMES, "minItems": 1}]}),
     ]
     | None,
     Field(
@@ -176,11 +139,7 @@ PartitionColumn = Annotated[
     Written(lambda: _TEXT, word="column"),
 ]
 MessageKey = Annotated[
-    Annotated[
-        tuple[str, ...],
-        AfterValidator(check_names),
-        Written(lambda: _NAMES, "list of columns"),
-    ],
+    ColumnNames,
     Field(
         description="Only with `kafka`: the columns that the key of a sent record is made of, see"
         " [sinks](sinks.md#the-key). If the list is empty, it is the key of the record that was"
@@ -189,22 +148,14 @@ MessageKey = Annotated[
     ),
 ]
 ForwardHeaders = Annotated[
-    Annotated[
-        bool,
-        BeforeValidator(read_flag),
-        Written(lambda: or_reference({"type": "boolean"}), "`true` or `false`"),
-    ],
+    Flag,
     Field(
         description="Only with `kafka`: whether a record is sent with the headers that it was read"
         " with, see [sinks](sinks.md#headers).",
     ),
 ]
 HeaderColumns = Annotated[
-    Annotated[
-        tuple[str, ...],
-        AfterValidator(check_names),
-        Written(lambda: _NAMES, "list of columns"),
-    ],
+    ColumnNames,
     Field(
         description="Only with `kafka`: the columns that become headers of a sent record, each"
         " under its own name, see [sinks](sinks.md#headers).",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest, repeated
+from rivermouth.config.problems import Fault, KeyPath, Kind
 from rivermouth.config.registry import FORMATS, SHAPES
-from rivermouth.config.settings import InPlace, Model, Schema, SparkName, Written, one_of
+from rivermouth.config.settings import InPlace, Model, SparkName, Written, one_of, some_of
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
@@ -27,7 +28,7 @@ from rivermouth.config.value_types import (
     TaskCount,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime, read_choice
+from rivermouth.config.values import OnDataLoss, OnMissingTime, read_choice, read_names
 
 
 class Unit(Enum):
@@ -83,31 +84,10 @@ LENIENT = ("number_in_text", "anything_as_text", "repeated_names", "any_case")
 """The names that ``source.lenient`` may have."""
 
 
-def read_lenient(value: object) -> tuple[str, ...]:
-    """Names of what is allowed, each once; raises ``Refused``."""
-    if not isinstance(value, list | tuple):
-        message = "{path} must be a list of names, not {value}"
-        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=f"it may have: {', '.join(LENIENT)}"))
-    faults: list[Fault] = []
-    for index, each in enumerate(value):
-        if each not in LENIENT:
-            kind = Kind.BAD_VALUE if isinstance(each, str) else Kind.WRONG_TYPE
-            meant = closest(each, LENIENT) if isinstance(each, str) else ""
-            message = f"{{path}} must be {' or '.join(LENIENT)}, not {{value}}"
-            faults.append(Fault(kind, message, suggestion=meant, path=(index,)))
-    known = {each: each for each in LENIENT}
-    faults += repeated(each if each in known else f"{index}" for index, each in enumerate(value))
-    return checked(tuple(known.get(each, "") for each in value), faults)
-
-
-def _lenient_list() -> Schema:
-    return {"type": "array", "items": {"enum": [*LENIENT]}, "uniqueItems": True}
-
-
 Lenient = Annotated[
     tuple[str, ...],
-    BeforeValidator(read_lenient),
-    Written(_lenient_list, "list of names, see below"),
+    BeforeValidator(partial(read_names, LENIENT)),
+    Written(some_of(LENIENT), "list of names, see below"),
 ]
 
 
@@ -132,7 +112,7 @@ def fits_the_format(setting: str, *keys: str) -> Callable[..., Iterator[Fault]]:
     return faults
 
 
-ALWAYS = ("topic", "partition", "offset", "timestamp")
+PLACE = ("topic", "partition", "offset", "timestamp")
 """The fields of ``_kafka`` that every row has: by them it is proved."""
 METADATA = ("key", "headers")
 """Those that may be asked for, in the order in which they follow."""
@@ -140,22 +120,8 @@ METADATA = ("key", "headers")
 
 def read_metadata(value: object) -> tuple[str, ...]:
     """Names of fields, each once, in their order in ``_kafka``; raises ``Refused``."""
-    if not isinstance(value, list | tuple):
-        message = "{path} must be a list of names, not {value}"
-        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=f"it may have: {', '.join(METADATA)}"))
-    faults: list[Fault] = []
-    for index, each in enumerate(value):
-        if each in ALWAYS:
-            message = "{path} is {value}, which every row has"
-            faults.append(Fault(Kind.BAD_VALUE, message, path=(index,), fix="remove it"))
-        elif each not in METADATA:
-            kind = Kind.BAD_VALUE if isinstance(each, str) else Kind.WRONG_TYPE
-            meant = closest(each, METADATA) if isinstance(each, str) else ""
-            message = f"{{path}} must be {' or '.join(METADATA)}, not {{value}}"
-            faults.append(Fault(kind, message, suggestion=meant, path=(index,)))
-    known = [each if each in METADATA else f"{index}" for index, each in enumerate(value)]
-    faults += repeated(known)
-    return checked(tuple(each for each in METADATA if each in known), faults)
+    asked = read_names(METADATA, value, PLACE)
+    return tuple(each for each in METADATA if each in asked)
 
 
 def has_rows_of_records(mode: str, metadata: tuple[str, ...]) -> Iterator[Fault]:
@@ -171,10 +137,6 @@ def has_rows_of_records(mode: str, metadata: tuple[str, ...]) -> Iterator[Fault]
         yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
 
 
-def _metadata_list() -> Schema:
-    return {"type": "array", "items": {"enum": [*METADATA]}, "uniqueItems": True}
-
-
 def _where() -> str:
     refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.totals]
     return f"Refused for mode {' or '.join(refusing)}, and for targets that are no table."
@@ -183,7 +145,7 @@ def _where() -> str:
 Metadata = Annotated[
     tuple[str, ...],
     BeforeValidator(read_metadata),
-    Written(_metadata_list, "list of `key`, `headers`", more=_where),
+    Written(some_of(METADATA), "list of `key`, `headers`", more=_where),
     Field(
         description="What the column `_kafka` holds of a record beside topic, partition, offset and"
         " timestamp, see [tables](tables.md#message-key-and-headers).",
@@ -205,10 +167,6 @@ KAFKA_COLUMNS: Mapping[str, str] = {
 
 HEADERS: Mapping[str, str] = {"headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>"}
 """What it is given besides where headers are asked for."""
-
-
-PLACE = ("topic", "partition", "offset", "timestamp")
-"""The fields of ``_kafka`` that every row has."""
 
 
 PARTITION = PLACE[:2]

@@ -30,7 +30,7 @@ from rivermouth.config.options import check_source_options, check_spark_names, r
 from rivermouth.config.registry import FORMATS, SHAPES, Shape
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret, whole
-from rivermouth.config.settings import Schema, Written, one_of, or_reference
+from rivermouth.config.settings import NAMES, Schema, Written, one_of, or_reference
 from rivermouth.config.start import SCHEMA, Start, read_start
 from rivermouth.config.topics import SCHEMA as TOPICS
 from rivermouth.config.topics import Topics, read_topics
@@ -134,6 +134,10 @@ Flag = Annotated[
     BeforeValidator(read_flag),
     Written(lambda: or_reference({"type": "boolean"}), "`true` or `false`"),
 ]
+_COLUMNS = "list of columns"
+ColumnNames = Annotated[
+    tuple[str, ...], AfterValidator(check_names), Written(lambda: NAMES, _COLUMNS)
+]
 TopicsRead = Annotated[
     Topics, BeforeValidator(read_topics), Written(lambda: TOPICS, "list, or mapping")
 ]
@@ -219,10 +223,6 @@ PipelineName = Annotated[
 ]
 
 
-def _list() -> Schema:
-    return {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
-
-
 def _needs_keys() -> str:
     keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
     return f"Required for mode {' or '.join(keyed)}."
@@ -232,21 +232,21 @@ def _summaries() -> str:
     return " ".join(f"`{name}`: {each.summary}." for name, each in SHAPES.by_name.items())
 
 
-_Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
 _METRICS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
-_COLUMNS = "list of columns"
 Keys = Annotated[
-    _Names,
+    tuple[str, ...],
+    AfterValidator(check_names),
     AfterValidator(check_keys),
     Written(
-        _list,
+        lambda: NAMES,
         _COLUMNS,
         more=lambda: f"{_needs_keys()} {refused_by(lambda shape: shape.keyed)}",
     ),
 ]
 OrderBy = Annotated[
-    _Names,
-    Written(_list, _COLUMNS, more=lambda: refused_by(lambda shape: shape.ordered)),
+    tuple[str, ...],
+    AfterValidator(check_names),
+    Written(lambda: NAMES, _COLUMNS, more=lambda: refused_by(lambda shape: shape.ordered)),
 ]
 Metrics = Annotated[
     tuple[Measure, ...],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -75,6 +76,30 @@ def read_name(known: Iterable[str], value: object) -> str:
     message = f"{{path}} must be {' or '.join(words)}, not {{value}}"
     problem = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
     raise Refused(Fault(problem, message, suggestion=suggestion))
+
+
+def read_names(
+    known: Sequence[str], value: object, always: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Some of the ``known`` names, each once; raises ``Refused``.
+
+    Those in ``always`` hold without being written.
+    """
+    if not isinstance(value, list | tuple):
+        message = "{path} must be a list of names, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=f"it may have: {', '.join(known)}"))
+    faults: list[Fault] = []
+    for index, each in enumerate(value):
+        if each in always:
+            message = "{path} is {value}, which every row has"
+            faults.append(Fault(Kind.BAD_VALUE, message, path=(index,), fix="remove it"))
+            continue
+        try:
+            read_name(known, each)
+        except Refused as refused:
+            faults += (replace(fault, path=(index,)) for fault in refused.faults)
+    names = [known[known.index(e)] if e in known else f"{n}" for n, e in enumerate(value)]
+    return checked(tuple(names), [*faults, *repeated(names)])
 
 
 def read_duration(value: object) -> timedelta:
