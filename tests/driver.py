@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import TableName, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.replay.command import Rereading
+from rivermouth.replay.command import replay
 from rivermouth.replay.request import read_bound
 from rivermouth.run.report import (
     CommitReport,
@@ -60,8 +60,7 @@ def main(file: str, kind: str, *names: str) -> int:
     if kind == "replay":
         name, begin, into = names
         table = TableName.parse(into) if into else None
-        replaying = Rereading(load(Path(file)), session, scratch)
-        replaying.replay(name, read_bound("--from", begin), into=table)
+        replay(load(Path(file)), session, scratch, name, read_bound("--from", begin), into=table)
         return 0
     run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
     if kind == "accept-deletes":

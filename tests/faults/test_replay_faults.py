@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import TableName, load
-from rivermouth.replay.command import Rereading
+from rivermouth.replay.command import replay
 from rivermouth.replay.report import Replayed
 from rivermouth.replay.request import read_bound
 from rivermouth.verification import verify
@@ -43,8 +43,8 @@ def killed(lake: SparkLake, point: str, into: str = "") -> None:
 
 def again(lake: SparkLake, into: str = "") -> Replayed:
     table = TableName.parse(into) if into else None
-    replaying = Rereading(load(lake.file), lake.spark, lake.scratch)
-    return replaying.replay("p", read_bound("--from", "earliest"), into=table)
+    begin = read_bound("--from", "earliest")
+    return replay(load(lake.file), lake.spark, lake.scratch, "p", begin, into=table)
 
 
 MODES: Mapping[str, tuple[Callable[[str], dict[str, Any]], str, Callable[[int, int], bytes]]] = {

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rivermouth.config import TableName, load
-from rivermouth.replay.command import Rereading
+from rivermouth.replay import command
 from rivermouth.replay.report import Replayed, ReplayPlan
 from rivermouth.replay.request import read_bound
 from rivermouth.verification import verify
@@ -34,7 +34,10 @@ def replay(
         meanwhile()
         return not dry_run
 
-    found = Rereading(load(lake.file), spark, lake.scratch).replay(
+    found = command.replay(
+        load(lake.file),
+        spark,
+        lake.scratch,
         "p",
         read_bound("--from", begin),
         read_bound("--to", end) if end else None,

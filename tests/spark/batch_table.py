@@ -15,7 +15,7 @@ from rivermouth.protocol.commits import CommitPlan, Outcome, classify, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.tables import VECTORS, add_tombstone_column, create_target
-from rivermouth.write.landing import KeyedLanding, Landing, RawBatch, Site
+from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.driver_commits import record
 from rivermouth.write.landings.files import KeyedFiles
 from rivermouth.write.landings.merge import Merge
@@ -29,17 +29,17 @@ from tests.spark.files_table import InFolder
 Decode = Callable[[DataFrame], DataFrame]
 
 
-def by_merge(site: Site) -> KeyedLanding:
+def by_merge(site: Site) -> Landing:
     return Merge(site)
 
 
-def by_replace(site: Site, *, marked: bool = True, vectors: bool = False) -> KeyedLanding:
+def by_replace(site: Site, *, marked: bool = True, vectors: bool = False) -> Landing:
     """Without the trial of the engine, which needs a catalog."""
     assert isinstance(site.rows, Keyed)
     return ReplaceUsing(site, site.rows, marked=marked, vectors=vectors)
 
 
-LANDINGS: dict[str, Callable[[Site], KeyedLanding]] = {
+LANDINGS: dict[str, Callable[[Site], Landing]] = {
     "files": KeyedFiles,
     "MERGE": by_merge,
     "replaceUsing": by_replace,

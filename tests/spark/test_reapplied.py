@@ -17,9 +17,10 @@ from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.formats.decoder import decoder
 from rivermouth.write.evaluation import staged
+from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed, row_changes
 from tests.landing import take_steps
-from tests.spark.batch_table import WAYS, BatchTable, by_merge, by_replace, keyed_table
+from tests.spark.batch_table import BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -45,9 +46,9 @@ def batches(seed: int, records: int, deleted: float) -> list[Batch]:
     return made
 
 
-def written(bench: Bench, pipeline: Pipeline, made: list[Batch], way: str = "MERGE") -> BatchTable:
+def written(bench: Bench, pipeline: Pipeline, made: list[Batch]) -> BatchTable:
     """A table that was written batch by batch."""
-    table = keyed_table(bench, pipeline, way)
+    table = keyed_table(bench, pipeline)
     for rows in made:
         table.land(rows)
     return table
@@ -59,14 +60,13 @@ def again(table: BatchTable, made: list[Batch], since: int = 0) -> dict[str, int
     ranges = [(each.sequence, one) for each in plans for one in each.draft.ranges]
     rows: Keyed = resolve(table.pipeline.shape.again or "")(table.pipeline, ranges)
     site = replace(table.site, make=lambda: rows)
-    landing = by_replace(site) if "_tombstone" in columns_of(table) else by_merge(site)
     raw = table.bench.raw([row for batch in made[since:] for row in batch])
     plan = table.plan([])
     table.plans.append(plan)
     folded = rows.fold(decoder(table.pipeline)(raw))
     with staged(folded, table.bench.folder / plan.commit) as changes:
         found = row_changes(changes, site.address.read(site.session), rows)
-        take_steps(partial(landing.stage_changes, changes, 1), plan)
+        take_steps(partial(Merge(site).stage_changes, changes, 1), plan)
     return found
 
 
@@ -98,14 +98,11 @@ def spoil(table: BatchTable, made: list[Batch], seed: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ordered", [True, False], ids=["order_by", "ledger"])
-def test_all_records_once_more_lead_where_they_led_before(
-    bench: Bench, ordered: bool, way: str
-) -> None:
-    seed = 2 * ordered + WAYS.index(way)
+def test_all_records_once_more_lead_where_they_led_before(bench: Bench, ordered: bool) -> None:
+    seed = 2 * ordered
     made = batches(seed, 14, 0.25)
-    table = written(bench, a_pipeline() if ordered else a_pipeline(order_by=()), made, way)
+    table = written(bench, a_pipeline() if ordered else a_pipeline(order_by=()), made)
     right = rows_of(table)
     spoil(table, made, seed)
     assert rows_of(table) != right

@@ -66,12 +66,12 @@ def replay(
     table = read_into(into)
     config = load_local(file, _IN_A_CATALOG)
     name = config.named(pipeline)
-    from rivermouth.run.starting import require_spark, start_spark
+    from rivermouth.run.starting import local_spark, require_spark
 
     require_spark()
     from rivermouth.local.commands import typed
     from rivermouth.local.scratch import scratch_root
-    from rivermouth.replay.command import Rereading
+    from rivermouth.replay import command
     from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
@@ -83,12 +83,10 @@ def replay(
             return False
         return yes or not plan.rows or typer.confirm("Write this?", err=True)
 
-    session = start_spark(config, shown, known_secrets(), [name])
-    from rivermouth.local.session import ending
-
-    with ending(session):
-        replaying = Rereading(config, session, scratch_root(), secrets=known_secrets())
-        found = replaying.replay(name, first, last, table, agree)
+    with local_spark(config, shown, known_secrets(), [name]) as spark:
+        found = command.replay(
+            config, spark, scratch_root(), name, first, last, table, agree, known_secrets()
+        )
     shown.print(replayed(found, dry_run=dry_run), soft_wrap=True)
     if found.sequence is not None:
         shown.print(f"Next: {typed('verify', file)}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The command ``replay`` on one Spark session: in place, or into another table."""
+"""The command ``replay`` on a local Spark session: in place, or into another table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, Pipeline, Secrets, TableName, unresolved
-from rivermouth.config.platforms import LOCAL, Platform
+from rivermouth.config.platforms import LOCAL
 from rivermouth.config.registry import SHAPES
 from rivermouth.debug import reach
 from rivermouth.errors import ReplayRefused
@@ -17,59 +17,46 @@ from rivermouth.kafka.client import Kafka
 from rivermouth.replay.in_place import InPlace
 from rivermouth.replay.into_table import IntoTable, check_free
 from rivermouth.replay.report import Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, MaterializedRows, replay_facts
+from rivermouth.replay.request import Bound, replay_facts
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.errors import FAULTS, translate
+from rivermouth.spark.session import Spark
 
 
-class Rereading:
-    """Replays of the pipelines of one configuration.
+def replay(
+    config: Config,
+    spark: SparkSession | Spark,
+    scratch: Path,
+    name: str,
+    begin: Bound,
+    end: Bound | None = None,
+    into: TableName | None = None,
+    agree: Callable[[ReplayPlan], bool] = lambda plan: True,
+    secrets: Secrets = unresolved,
+) -> Replayed:
+    """Read what the pipeline has read from ``begin`` to ``end`` again, and write its rows.
 
-    ``scratch``, ``platform`` and ``secrets`` are those of a ``Run``.
+    Without ``into`` in its own table: then all that was read since is applied once more, in the
+    order in which it was read. ``agree`` sees first what would change; where it says no, nothing is
+    written. ``spark``, ``scratch`` and ``secrets`` are those of a ``Run`` on this machine. Raises
+    ReplayRefused, and what a run would meet.
     """
-
-    def __init__(
-        self,
-        config: Config,
-        session: SparkSession,
-        scratch: Path,
-        *,
-        platform: Platform = LOCAL,
-        secrets: Secrets = unresolved,
-    ) -> None:
-        self._shared = Assembly.of(config, session, scratch, platform, secrets)
-
-    def replay(
-        self,
-        name: str,
-        begin: Bound,
-        end: Bound | None = None,
-        into: TableName | None = None,
-        agree: Callable[[ReplayPlan], bool] = lambda plan: True,
-    ) -> Replayed:
-        """Read what the pipeline has read from ``begin`` to ``end`` again, and write its rows.
-
-        Without ``into`` in its own table: then all that was read since is applied once more, in the
-        order in which it was read. ``agree`` sees first what would change; where it says no,
-        nothing is written. Raises ReplayRefused, and what a run would meet.
-        """
-        shared, pipeline = self._shared, self._shared.config.pipelines[name]
-        check_mode(pipeline, elsewhere=into is not None)
-        if into is not None:
-            check_free(shared.config, into)
-        try:
-            with ExitStack() as resources:
-                if into is None:
-                    resources.enter_context(shared.hold(pipeline))
-                reach("P0")
-                kafka = Kafka(shared.config.kafka.revealed(shared.secrets))
-                at = replay_facts(pipeline, shared.warehouse.ledger(pipeline), kafka)
-                materialized = MaterializedRows(shared, name, resources)
-                if into is None:
-                    return InPlace(shared, at, materialized).replay(begin, end, agree)
-                return IntoTable(shared, at, materialized, into).replay(begin, end, agree)
-        except FAULTS as fault:
-            raise translate(fault, name) from fault
+    shared, pipeline = Assembly.of(config, spark, scratch, LOCAL, secrets), config.pipelines[name]
+    check_mode(pipeline, elsewhere=into is not None)
+    if into is not None:
+        check_free(config, into)
+    try:
+        with ExitStack() as resources:
+            if into is None:
+                resources.enter_context(shared.hold(pipeline))
+            reach("P0")
+            kafka = Kafka(config.kafka.revealed(secrets))
+            at = replay_facts(pipeline, shared.warehouse.ledger(pipeline), kafka)
+            if into is None:
+                return InPlace(shared, at).replay(begin, end, agree)
+            return IntoTable(shared, at, into).replay(begin, end, agree)
+    except FAULTS as fault:
+        raise translate(fault, name) from fault
 
 
 def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:

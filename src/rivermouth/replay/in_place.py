@@ -26,14 +26,14 @@ from rivermouth.protocol.reapply import (
     whole_entries,
 )
 from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, MaterializedRows, ReplayFacts
+from rivermouth.replay.request import Bound, ReplayFacts, decoded
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.committer import Committer
 from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
-from rivermouth.write.landing import KeyedLanding, landing_of
+from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed, row_changes
 
 ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
@@ -114,10 +114,9 @@ def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted:
 class InPlace:
     """One replay in place; the table is ours to write."""
 
-    def __init__(self, shared: Assembly, at: ReplayFacts, materialized: MaterializedRows) -> None:
+    def __init__(self, shared: Assembly, at: ReplayFacts) -> None:
         self._shared = shared
         self._at = at
-        self._materialized = materialized
         self._session: SparkSession = shared.session
 
     def replay(
@@ -131,14 +130,12 @@ class InPlace:
         found = self._entries(begin, end)
         rows: Keyed = resolve(pipeline.shape.again or "")(pipeline, found.of_entries)
         with ExitStack() as resources:
-            batch = resources.enter_context(self._materialized.decoded(found.ranges))
+            batch = resources.enter_context(decoded(self._shared, pipeline.name, found.ranges))
             counts = grouped_counts(batch, found.ranges)
             check_counts(at.where, found, counts)
             if pipeline.shape.reapply_needs_all:
                 check_all_there(at.where, found, counts)
-            changes = resources.enter_context(
-                self._materialized.rows(rows.fold(batch.where("code IS NULL")))
-            )
+            changes = rows.fold(batch.where("code IS NULL")).localCheckpoint()
             plan = ReplayPlan(
                 pipeline=pipeline.name,
                 table=str(pipeline.target.table),
@@ -157,12 +154,9 @@ class InPlace:
             if not plan.rows:
                 return Replayed(plan, written=False)
             site = self._shared.site(pipeline, resources, coordinates.attempts, rows)
-            landing = landing_of(site, self._shared.platform)
-            if not isinstance(landing, KeyedLanding):
-                raise TypeError(f"{type(landing).__name__} takes no changes by key")
             draft = replay_draft(committer.history, at.newest, ledger.table, found)
             commit = committer.plan(Purpose.REPLAY, draft)
-            stage = partial(landing.stage_changes, changes, applied(counts))
+            stage = partial(Merge(site).stage_changes, changes, applied(counts))
             committer.commit(commit, Steps(stage))
         return Replayed(plan, written=True, sequence=commit.sequence)
 

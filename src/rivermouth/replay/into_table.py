@@ -24,7 +24,7 @@ from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import merged
 from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, MaterializedRows, ReplayFacts
+from rivermouth.replay.request import Bound, ReplayFacts, decoded
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.tables import literal, table_property
 from rivermouth.warehouse.tables import check_target, create_target, no_rows
@@ -40,12 +40,9 @@ APP = "rivermouth-replay/"
 class IntoTable:
     """One replay into the table ``into``."""
 
-    def __init__(
-        self, shared: Assembly, at: ReplayFacts, materialized: MaterializedRows, into: TableName
-    ) -> None:
+    def __init__(self, shared: Assembly, at: ReplayFacts, into: TableName) -> None:
         self._shared = shared
         self._at = at
-        self._materialized = materialized
         self._into = into
         self._address = shared.warehouse.address(into)
         self._session = shared.session
@@ -61,13 +58,13 @@ class IntoTable:
         plain = isinstance(rows, Plain)
         there = self._check_fits(id_, ranges, plain=plain)
         with ExitStack() as resources:
-            decoded = resources.enter_context(self._materialized.decoded(ranges))
-            batch = without_overflow(decoded, no_rows(self._session, pipeline), rows)
+            found = resources.enter_context(decoded(self._shared, pipeline.name, ranges))
+            batch = without_overflow(found, no_rows(self._session, pipeline), rows)
             read = RangeRead.of(ranges, grouped_counts(batch, ranges))
             made = _made(batch.where("code IS NULL"), rows)
             number = sum(each.records - each.bad for each in read)
             if not plain:
-                made = resources.enter_context(self._materialized.rows(made))
+                made = made.localCheckpoint()
                 number = 0 if there else made.count()
             inserted = 0 if there else number
             plan = ReplayPlan(pipeline.name, str(self._into), read, inserted, there=there)

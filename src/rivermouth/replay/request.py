@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 
 from rivermouth.config import At, Pipeline, Start
-from rivermouth.config.platforms import Capability
 from rivermouth.config.problems import Kind, Refused, quoted, sentence
 from rivermouth.config.start import read_start
 from rivermouth.errors import ConfigError, ReplayRefused
@@ -29,7 +27,7 @@ from rivermouth.replay.records import read
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.ledger import audit_ledger
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.write.evaluation import persisted, staged
+from rivermouth.write.evaluation import persisted
 
 FORMS = (
     "earliest, a time with its zone as 2026-11-01T06:00:00Z, topic:partition:offset with commas"
@@ -239,33 +237,9 @@ def replay_facts(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> Replay
     return ReplayFacts(pipeline, kafka, facts, found, ledger.newest, entries)
 
 
-class MaterializedRows:
-    """Keeps rows in the cache of Spark, or in files where there is none.
-
-    What it keeps lasts until ``resources`` ends.
-    """
-
-    def __init__(self, shared: Assembly, pipeline: str, resources: ExitStack) -> None:
-        self._shared = shared
-        self._pipeline = pipeline
-        self._folder = None
-        if not shared.platform.has(Capability.CACHE):
-            self._folder = resources.enter_context(shared.staging(pipeline))
-
-    @contextmanager
-    def decoded(self, ranges: Sequence[OffsetRange]) -> Iterator[DataFrame]:
-        """The records of ``ranges``, decoded as the pipeline does it. Kafka is read once."""
-        shared = self._shared
-        rows = read(shared.session, shared.config, ranges, self._pipeline, secrets=shared.secrets)
-        folder = None if self._folder is None else self._folder / uuid.uuid4().hex
-        with persisted(rows, folder) as batch:
-            yield batch
-
-    @contextmanager
-    def rows(self, rows: DataFrame) -> Iterator[DataFrame]:
-        """The same rows, evaluated once."""
-        if self._folder is None:
-            yield rows.localCheckpoint()
-            return
-        with staged(rows, self._folder / uuid.uuid4().hex) as files:
-            yield files
+def decoded(
+    shared: Assembly, pipeline: str, ranges: Sequence[OffsetRange]
+) -> AbstractContextManager[DataFrame]:
+    """The records of ``ranges``, decoded as the pipeline does it, and kept: Kafka is read once."""
+    rows = read(shared.session, shared.config, ranges, pipeline, secrets=shared.secrets)
+    return persisted(rows, None)

@@ -123,17 +123,6 @@ class ReplaceUsing:
         self._folding = Folding(site, rows)
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
-    def stage_changes(
-        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
-    ) -> Staged:
-        """See ``KeyedLanding.stage_changes``."""
-        self._sweep = self._rows.delete is not None
-
-        def commit(plan: CommitPlan) -> None:
-            self._write(changes, plan.empty_entry(), records)
-
-        return Staged(commit, after=self._remove_marked)
-
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The counts are always known: the fold comes first.
 
