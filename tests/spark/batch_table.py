@@ -17,7 +17,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.tables import VECTORS, add_tombstone_column, create_target
 from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.driver_commits import record
-from rivermouth.write.landings.files import KeyedFiles
+from rivermouth.write.landings.files import FilesLanding
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
@@ -40,7 +40,7 @@ def by_replace(site: Site, *, marked: bool = True, vectors: bool = False) -> Lan
 
 
 LANDINGS: dict[str, Callable[[Site], Landing]] = {
-    "files": KeyedFiles,
+    "files": FilesLanding,
     "MERGE": by_merge,
     "replaceUsing": by_replace,
 }
@@ -139,7 +139,7 @@ def keyed_table(
     def make(at: Site) -> Landing:
         assert isinstance(at.rows, Keyed)
         if way == "files":
-            return KeyedFiles(at)
+            return FilesLanding(at)
         if way == "MERGE":
             return by_merge(at)
         marked = at.rows.delete is not None

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Platform
@@ -82,19 +82,6 @@ class Landing(Protocol):
         Nothing is visible yet, and nothing is in quarantine. What the next steps need is kept in
         ``stack``. The counts are in the entry where they are known before the commit. Raises
         CommitConflict where others have committed since the plan.
-        """
-
-
-@runtime_checkable
-class KeyedLanding(Landing, Protocol):
-    """A landing that also takes changes by key that were folded before."""
-
-    def stage_changes(
-        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
-    ) -> Staged:
-        """Stage ``changes`` (``Keyed.fold``) of about so many ``records``, see ``Landing.stage``.
-
-        They are read several times. The entry of their commit has no counts.
         """
 
 

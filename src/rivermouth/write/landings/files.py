@@ -41,7 +41,7 @@ from rivermouth.write.files.writing import RETURNED_DDL, Writing, Written, colle
 from rivermouth.write.keys.effect import ByFiles, Change, LeftToSpark, MovedKeys, change_of
 from rivermouth.write.keys.index import KeyIndex
 from rivermouth.write.keys.runs import Shelf
-from rivermouth.write.landing import STALE, KeyedLanding, Landing, RawBatch, Site, Staged
+from rivermouth.write.landing import STALE, Landing, RawBatch, Site, Staged
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.driver_commits import quarantine_of, rows_way, table_of
 from rivermouth.write.landings.merge import Merge
@@ -214,17 +214,7 @@ class FilesLanding:
         return self._arrow_batches.evaluated(self._rows(batch), written)
 
 
-class KeyedFiles(FilesLanding):
-    """The same for rows by key. Changes that were folded before land through Spark."""
-
-    def stage_changes(
-        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
-    ) -> Staged:
-        """See ``KeyedLanding.stage_changes``."""
-        return Merge(self._site).stage_changes(changes, records, plan, stack)
-
-
-def by_key(site: Site) -> KeyedLanding:
+def by_key(site: Site) -> Landing:
     """What lands changes by key where driver and tasks share a machine."""
     as_files = isinstance(site.rows, Keyed) and site.rows.by_files is not None
-    return KeyedFiles(site) if as_files else Merge(site)
+    return FilesLanding(site) if as_files else Merge(site)

@@ -44,7 +44,10 @@ class Merge:
     def stage_changes(
         self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
     ) -> Staged:
-        """See ``KeyedLanding.stage_changes``."""
+        """Stage ``changes`` that were folded before (``Keyed.fold``), of about so many ``records``.
+
+        They are read several times. The entry of their commit has no counts.
+        """
         return Staged(lambda plan: self._change(changes, plan.empty_entry(), records))
 
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
