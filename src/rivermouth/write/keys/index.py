@@ -247,6 +247,11 @@ class KeyIndex:
         self._files = current  # at last: files that an error has kept from it are read again
         self._keep()
 
+    def close(self) -> None:
+        """Keep all that a restart would read again: a last compaction makes one large new file."""
+        self._runs.settle()
+        self._keep()
+
     def _is_news(self, path: str, file: AddFile) -> bool:
         """Whether rows of the file may be live that the index does not know of.
 

@@ -22,6 +22,7 @@ import threading
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -98,6 +99,8 @@ NOWHERE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _SHARE = 4
 AT_ONCE = 1 << 18
 """So many keys are merged within a batch."""
+_AT_A_TIME, _THREADS = 1 << 16, 2
+"""So many keys are looked for at a time: no task needs the cores meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +238,15 @@ class Runs:
 
     def find(self, keys: Words) -> tuple[Places, Words]:
         """The place and the values of each key; ``NOWHERE`` for one that no run has."""
+        parts = np.array_split(keys, max(len(keys) // _AT_A_TIME, 1))
+        if len(parts) == 1:
+            return self._find(keys)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            found = [*threads.map(self._find, parts)]
+        places, values = zip(*found, strict=True)
+        return np.concatenate(places), np.concatenate(values)
+
+    def _find(self, keys: Words) -> tuple[Places, Words]:
         places = np.full(len(keys), NOWHERE)
         values = np.zeros((len(keys), self._width), np.uint64)
         left = np.arange(len(keys))

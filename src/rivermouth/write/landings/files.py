@@ -150,6 +150,7 @@ class FilesLanding:
         kept = self._site.kept
         shelf = None if kept is None else Shelf(kept, columns.width, columns.values.width)
         self._index = KeyIndex(self._table.log, columns, shelf)
+        self._site.at_end(self._index.close)  # the last one to end: compaction comes after it
         return self._index
 
     def _compacting(self, into: Folder) -> Compaction:

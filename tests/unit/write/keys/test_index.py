@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from rivermouth.warehouse.delta.actions import AddFile, Commit
 from rivermouth.warehouse.delta.vectors import vector_file
-from rivermouth.write.keys import index
+from rivermouth.write.keys import index, runs
 from rivermouth.write.keys.runs import Runs, Shelf
 from tests.unit.write.keys.world import KAFKA, KeyedTable, Record, a_pipeline
 
@@ -304,3 +304,15 @@ def test_runs_that_no_longer_count_are_removed(kept: KeyedTable) -> None:
     for number in range(5):
         kept.land(records(100 * number + 100, *range(20)))
     assert len(the_runs(kept)) <= 2
+
+
+def test_what_was_merged_at_the_end_is_found_by_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "LARGE", 4)
+    monkeypatch.setattr(runs, "AT_ONCE", 4)  # so that all are merged beside
+    table = KeyedTable(tmp_path / "t", a_pipeline())
+    table.land(records(0, *range(6)))
+    table.land(records(10, *range(6, 12)))
+    table.index.close()
+    assert restarted(table) == 0
