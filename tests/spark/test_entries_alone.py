@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.sql import Observation
 
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.landings import driver_commits
 from tests.spark.batch_table import BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
+from tests.spark.files_table import at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -40,14 +42,43 @@ def test_an_entry_alone_is_a_small_commit_beside_merges(bench: Bench) -> None:
     assert keys(table) == [0, 2, 3]
 
 
-def test_a_batch_without_a_good_record_is_counted_and_merges_nothing(bench: Bench) -> None:
+def test_a_batch_without_a_good_record_is_counted_kept_and_not_merged(bench: Bench) -> None:
     table = orders(bench)
     table.land(BAD)
 
-    assert table.ways() == ["spark"]
+    assert table.ways() == ["driver"]
     assert table.entry.rows == (RowCounts(0, 2),)
     assert len(table.bad(table.entry.commit)) == 2
     assert keys(table) == []
+
+
+@pytest.mark.thorough
+def test_rows_are_merged_also_where_a_metric_that_counts_them_was_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = orders(bench, commit="spark")  # so that Spark counts
+    lost = {"counts": "[]", "deleting": 0}
+    monkeypatch.setattr(Observation, "get", property(lambda _: lost))
+    table.land(GOOD)
+    assert keys(table) == [0, 1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_a_rival_in_the_way_leaves_the_commit_of_a_batch_to_spark(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's commit that adds nothing conflicts with nobody: so nothing is read again."""
+    table = orders(bench)
+    plan = table.plan(BAD)
+    table.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+    table.land(BAD, plan)
+    assert table.entry.commit == plan.commit
+
+    at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (order_id) VALUES (9)"))
+    plan = table.land([(b"k", b"bad", 0, 2)])
+    assert table.entry.commit == plan.commit
+    assert table.ways() == ["spark", "spark", "spark", "spark"]
+    assert keys(table) == [9]
 
 
 def test_a_stale_plan_is_not_committed(bench: Bench) -> None:

@@ -19,7 +19,7 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
     are written again from there, under the id of this attempt. A batch that is
     sent has none: its driver commits the entry alone, and looks at the table again, see ``begin``.
     What it does to the rows of the table is told by an index of these as they are now. Where Spark
-    has read the batch, its rows are Spark's to merge: then at most one without a good record is
+    has read the batch, its rows are Spark's to merge: then only one without a good record is
     committed by the driver.
     """
     driver, log = state.drivers[d], state.table.log

@@ -8,14 +8,16 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.tables import Address, quoted
-from rivermouth.warehouse.spark_commits import session_confs, statement_confs
+from rivermouth.warehouse.spark_commits import record_entry, session_confs, statement_confs
 from rivermouth.warehouse.tables import TOMBSTONE, has_tombstone_column
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.evaluation import applied
 from rivermouth.write.landing import CountedBatch, RawBatch, Site, Staged
+from rivermouth.write.landings.driver_commits import Recording
 from rivermouth.write.landings.folding import Broadcast, Folding, fold_or_split
 from rivermouth.write.rows import Keyed
 
@@ -28,7 +30,10 @@ _SOURCE = "rivermouth_source"
 
 
 class Merge:
-    """Folds a batch, materialises the changes once, and merges them. See ``Landing``."""
+    """Folds a batch, materialises the changes once, and merges them.
+
+    A batch without a good record is a commit of its entry alone. See ``Landing``.
+    """
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Keyed):
@@ -77,7 +82,19 @@ class Merge:
         return rows, self._rows.fold(rows.good).localCheckpoint()
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        self._change(changes, plan.entry(counts), applied(counts))
+        # A count is no reason to leave rows out: a metric may be lost.
+        if applied(counts) or not changes.isEmpty():
+            self._change(changes, plan.entry(counts), applied(counts))
+        else:
+            self._record(plan, plan.entry(counts))
+
+    def _record(self, plan: CommitPlan, entry: Entry) -> None:
+        site = self._site
+        try:
+            # Not kept: it holds what the log says of each file of the table, and is seldom needed.
+            Recording(site).record(plan, entry)
+        except CommitConflict:  # a commit by Spark that adds nothing conflicts with nobody
+            record_entry(site.session, entry, site.address)
 
     def _change(self, changes: DataFrame, entry: Entry, records: int) -> None:
         session = changes.sparkSession
