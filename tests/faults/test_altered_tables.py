@@ -26,7 +26,7 @@ ALTERED = {
     "a constraint": (BEFORE, "ADD CONSTRAINT small CHECK (price < 1000)", "spark"),
     "column mapping": (BEFORE, MAPPING, "spark"),
     "row tracking": (AFTER, PROPERTIES.format("enableRowTracking", "true"), "spark"),
-    "its clustering": (WRITTEN, "CLUSTER BY (auction)", "spark"),
+    "its clustering": (WRITTEN, "CLUSTER BY (auction)", "files"),
 }
 """When, what, and which way the rows take from then on."""
 

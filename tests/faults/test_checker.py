@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
+from rivermouth.write.files import due
 from tests.faults.checker.check import check
 from tests.faults.checker.evidence import Evidence, Watched
 from tests.faults.checker.log import Log
@@ -94,7 +96,10 @@ def run(
     rivermouth_spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> CheckedRun:
-    """A good run of the product, watched by a concurrent reader."""
+    """A good run of the product, watched by a concurrent reader.
+
+    It compacts nothing: corruptions are of the files that entries name, and of their vectors.
+    """
     folder = tmp_path_factory.mktemp("checker") / "run"
     folder.mkdir()
     lake = Lake(folder, rivermouth_broker.bootstrap_servers)
@@ -112,7 +117,10 @@ def run(
         for each in writes:
             story.write(each)
         story.write(aborted, commit=False)
-        with SnapshotReader(pipelines, snapshots, pause_s=0.02):
+        with (
+            SnapshotReader(pipelines, snapshots, pause_s=0.02),
+            patch.multiple(due, TOGETHER=1_000, DELETED=2.0),
+        ):
             heard = lake.run(rivermouth_spark, *(each.name for each in pipelines))
         assert [each.error for each in heard.ends] == [None] * len(pipelines)
         log.write_text("\n".join(each.line() for each in heard.commits), encoding="utf-8")
