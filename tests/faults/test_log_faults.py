@@ -208,7 +208,7 @@ def test_clocks_that_jump_back_and_forth_between_commits_change_nothing(lake: Sp
 
 
 @pytest.mark.thorough
-def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_plainly(
+def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_an_upsert_plainly(
     lake: SparkLake,
 ) -> None:
     for table in (BIDS, ORDERS):
@@ -222,5 +222,5 @@ def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_
     lake.produce("log-orders", [(b"1", order(1, "paid", 50), 0)])
     failed = lake.refused("u")
     assert (failed.code, failed.exit_code) == ("RM503", 1)
-    assert "does not exist" in failed.found
+    assert "No such file" in failed.found
     lake.go("a")

@@ -228,7 +228,7 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     if answer is not None and answer is not Answer.OTHER:
         return source_error(answer, found, where)
     passes = Passing.NO if _stays(fault, text, chain) else _of_code(fault, text)
-    what = "Spark could not carry out the batch"
+    what = "the batch could not be carried out"
     return BatchFailed(what, where=where, found=found, passes=passes)
 
 
