@@ -5,6 +5,7 @@ Or ``FILE accept-deletes NAME VERSION``, or ``FILE replay NAME FROM TABLE``; TAB
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -52,6 +53,7 @@ class Printer:
 def main(file: str, kind: str, *names: str) -> int:
     """Run the pipelines like the command does."""
     waits.shorten()
+    faulthandler.register(signal.SIGUSR1, sys.stdout)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

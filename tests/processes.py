@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 from tests.waiting import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parents[1]
+
+_DUMPED_S = 2.0
 
 Started = AbstractContextManager[subprocess.Popen[str]]
 """A process to be entered: it ends with the block."""
@@ -42,9 +45,20 @@ def started(
 
 
 def said_by(process: subprocess.Popen[str]) -> str:
-    """All that a started process says, to its end."""
-    said, _ = process.communicate(timeout=PATIENCE_S)
-    return said
+    """All that a started process says, to its end.
+
+    Raises TimeoutError for one that does not end, with what it has said. A driver of ours
+    (``tests.driver``) is asked where its threads stand.
+    """
+    try:
+        return process.communicate(timeout=PATIENCE_S)[0]
+    except subprocess.TimeoutExpired:
+        command = str(process.args)
+        if "tests.driver" in command:  # another one would end by the signal
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(_DUMPED_S)
+        end_session(process.pid)
+        raise TimeoutError(f"{command} did not end: {process.communicate()[0]}") from None
 
 
 def end_group(group: int) -> None:

@@ -41,7 +41,7 @@ def run_jobs(lake: ConnectLake, *scripts: str) -> subprocess.CompletedProcess[st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=400,
+        timeout=1_200,
         check=False,
         cwd=Path(__file__).parents[2],
     )
