@@ -53,7 +53,8 @@ def misbehaving(
     """The landing's ``Writing``, but the first attempt of all misbehaves once it has written rows.
 
     ``worker``: it is killed between two batches; ``executor``: its executor is, after the last;
-    ``slow``: it waits until another attempt at the same task has ended.
+    ``slow``: it waits until another attempt at the same task has ended; ``told``: it fails once it
+    has told all.
     """
 
     def made(
@@ -68,6 +69,8 @@ def misbehaving(
             if _claimed(marks / "begun"):
                 with patch.object(data_files, "GROUP_ROWS", 1):  # what is added is in the file
                     yield from task(_until(batches, kind, marks))
+                if kind == "told":
+                    raise RuntimeError("this attempt has told all")
                 return
             yield from task(batches)
             _note_second_attempt(marks)
