@@ -139,7 +139,8 @@ def test_the_schema_of_the_configuration_offers_them() -> None:
 def test_doctor_names_the_kinds_of_each_pipeline(shop: Lake) -> None:
     said = " ".join(shop.command("doctor").stdout.split())
     assert "pipeline receipts format pairs, mode append, rows land by staged_insert" in said
-    assert "pipeline orders format pairs, mode first_seen, rows land by merge" in said
+    folded = "rows land through Spark: the mode folds records in Spark"
+    assert f"pipeline orders format pairs, mode first_seen, {folded}" in said
     assert "pipeline bids format json, mode append, rows land by staged_insert" in said
 
 

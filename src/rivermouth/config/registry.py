@@ -245,7 +245,7 @@ LANDINGS = Landings(
             name=FILES,
             keyed=True,
             needs=frozenset({Capability.ONE_HOST}),
-            make="rivermouth.write.landings.files:by_key",
+            make="rivermouth.write.landings.files:FilesLanding",
         ),
         Landing(
             name="merge",
@@ -289,6 +289,7 @@ class Shape:
     ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
     their values.
     ``sends``: the rows go to a sink, and the table holds the ledger alone.
+    ``in_spark``: rows by key are folded in Spark alone, so they do not land as files.
     """
 
     name: str
@@ -306,6 +307,7 @@ class Shape:
     elsewhere: bool = False
     transforms: bool = False
     sends: bool = False
+    in_spark: bool = False
 
 
 @dataclass

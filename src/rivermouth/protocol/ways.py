@@ -304,8 +304,9 @@ def way_of(pipeline: Pipeline, elsewhere: str = "") -> Way:
     """
     if pipeline.shape.sends:
         return way_of_entries(pipeline, elsewhere)
+    folded = "the mode folds records in Spark" if pipeline.shape.in_spark else ""
     of_rows = why_spark(pipeline.target.metrics, pipeline.columns)
-    return Way(_first(_asked(pipeline), of_rows, elsewhere))
+    return Way(_first(_asked(pipeline), folded, of_rows, elsewhere))
 
 
 def way_of_entries(pipeline: Pipeline, elsewhere: str = "") -> Way:

@@ -213,9 +213,3 @@ class FilesLanding:
             return write(rows) if own is None else own.written(rows, plan, target, write, stack)
 
         return self._arrow_batches.evaluated(self._rows(batch), written)
-
-
-def by_key(site: Site) -> Landing:
-    """What lands changes by key where driver and tasks share a machine."""
-    as_files = isinstance(site.rows, Keyed) and site.rows.by_files is not None
-    return FilesLanding(site) if as_files else Merge(site)
