@@ -93,9 +93,11 @@ def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
     at(monkeypatch, "P17", lambda: table.sql("ALTER TABLE {table} ADD COLUMN (m BIGINT AFTER n)"))
     with pytest.raises(CommitConflict):
         table.land()
+    waiting = {each.name for each in files_in(table.path)}
     table.sequence -= 1
     table.land()
     others = {each.path for each in table.log.added(table.version)}
+    assert not others & waiting, "the table has another column by then"
     assert len(files_in(table.path)) == len(written) + len(others) + 1, "the rest is of no use"
     assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 100]
 
