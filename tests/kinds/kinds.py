@@ -20,7 +20,6 @@ INSERT = Shape(
     changes="tests.kinds.insert:insert",
     proof="tests.kinds.insert_proof:verify_insert",
     keyed=True,
-    in_spark=True,
 )
 STAGED = Landing(
     name="staged_insert",

@@ -289,7 +289,7 @@ class Shape:
     ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
     their values.
     ``sends``: the rows go to a sink, and the table holds the ledger alone.
-    ``in_spark``: rows by key are folded in Spark alone, so they do not land as files.
+    ``as_files``: rows by key may land as files, see ``write.rows.Keyed.by_files``.
     """
 
     name: str
@@ -307,7 +307,7 @@ class Shape:
     elsewhere: bool = False
     transforms: bool = False
     sends: bool = False
-    in_spark: bool = False
+    as_files: bool = False
 
 
 @dataclass
@@ -338,6 +338,7 @@ SHAPES = Shapes(
             changes="rivermouth.write.shapes.by_key:latest",
             proof="rivermouth.verification.proofs.keyed:verify_latest",
             keyed=True,
+            as_files=True,
             ordered=True,
             deletes=True,
             since=True,
@@ -350,6 +351,7 @@ SHAPES = Shapes(
             changes="rivermouth.write.shapes.by_key:first",
             proof="rivermouth.verification.proofs.keyed:verify_first",
             keyed=True,
+            as_files=True,
             erasable=False,
             again="rivermouth.write.shapes.by_key:first_reapplied",
             reapply_needs_all=True,
@@ -361,6 +363,7 @@ SHAPES = Shapes(
             changes="rivermouth.write.shapes.totals:totals",
             proof="rivermouth.verification.proofs.totals:verify_totals",
             keyed=True,
+            as_files=True,
             totals=True,
             erasable=False,
             elsewhere=True,

@@ -304,7 +304,8 @@ def way_of(pipeline: Pipeline, elsewhere: str = "") -> Way:
     """
     if pipeline.shape.sends:
         return way_of_entries(pipeline, elsewhere)
-    folded = "the mode folds records in Spark" if pipeline.shape.in_spark else ""
+    in_spark = pipeline.shape.keyed and not pipeline.shape.as_files
+    folded = "the mode folds records in Spark" if in_spark else ""
     of_rows = why_spark(pipeline.target.metrics, pipeline.columns)
     return Way(_first(_asked(pipeline), folded, of_rows, elsewhere))
 

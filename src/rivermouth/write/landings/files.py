@@ -134,9 +134,10 @@ class FilesLanding:
 
         Raises LeftToSpark.
         """
-        by_files = self._by_files
-        if by_files is None:
+        if not self._keyed:
             return Change(appended(written.good), {}, {})
+        by_files = self._by_files
+        assert by_files is not None, "the mode says that its rows land as files"
         if any(each.elsewhere for each in self._table.log.state.current.values()):
             raise LeftToSpark
         index = self._index or self._begun(by_files, into)
