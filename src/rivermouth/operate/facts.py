@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rivermouth.config import Config, Pipeline, Secrets, TableName, Topics
+from rivermouth.config import Config, Pipeline, Secrets, Topics
 from rivermouth.config.platforms import LOCAL
 from rivermouth.config.registry import FILES, LANDINGS, SEND
 from rivermouth.errors import (
@@ -40,7 +40,7 @@ from rivermouth.warehouse.delta.log import ENGINE, DeltaLog
 from rivermouth.warehouse.delta.store import Store
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
-from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 
 TIMEOUT_S = 5.0
 """So long may a question to the broker take where an operator waits."""
@@ -213,10 +213,11 @@ def idle_starts(config: Config) -> list[str]:
     return found
 
 
-def way_now(config: Config, pipeline: Pipeline) -> Way | None:
+def way_now(config: Config, pipeline: Pipeline, log: LedgerLog | None = None) -> Way | None:
     """That, on one machine; None where the mode leaves no choice.
 
-    A table that does not exist or cannot be read says nothing.
+    A table that does not exist or cannot be read says nothing. ``log`` is that of the table, where
+    somebody has read it already.
     """
     shape = pipeline.shape
     if LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends).name not in (FILES, SEND):
@@ -227,13 +228,15 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     known, folder = way_of(pipeline, "" if pins_threads() else UNPINNED), config.warehouse
     if known.reason:
         return known
-    bad = None if shape.sends else _definition(folder, table.quarantine)
-    return way_into(known, _definition(folder, table), bad, replaced(pipeline))
+    read = log if isinstance(log, DeltaLog) else DeltaLog.of_folder(table.path(folder))
+    of_bad = DeltaLog.of_folder(table.quarantine.path(folder))
+    bad = None if shape.sends else _definition(of_bad)
+    return way_into(known, _definition(read), bad, replaced(pipeline))
 
 
-def _definition(folder: Path, table: TableName) -> Definition | None:
+def _definition(log: DeltaLog) -> Definition | None:
     with suppress(LogUnreadable, LedgerBroken):
-        return DeltaLog.of_folder(table.path(folder)).definition()
+        return log.definition()
     return None
 
 

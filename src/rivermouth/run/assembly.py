@@ -118,7 +118,7 @@ class Assembly:
         at, name = self.coordinates(pipeline), pipeline.ledger_name
         log = at.store.log
         with self.creating[table], _torn_commit_told(log):
-            self._prepare(pipeline, address, attempts)
+            self._prepare(pipeline, address, attempts, log)
         site = cache(partial(self.site, pipeline, resources, attempts))
         landing = Deferred(lambda: self._landing(site(), log))
         if self.spark.started is not None:  # what stands against it is told before anything else
@@ -134,16 +134,18 @@ class Assembly:
         others = self.others.setdefault(name, Others(log, name))
         edges = Edges(at, kafka, landing, landing.decode, others)
         if self.platform.has(Capability.ONE_HOST):
-            edges = replace(edges, way=partial(way_now, self.config, pipeline))
+            edges = replace(edges, way=partial(way_now, self.config, pipeline, log))
         return Ingest(edges)
 
-    def _prepare(self, pipeline: Pipeline, address: Address, attempts: Attempts) -> None:
+    def _prepare(
+        self, pipeline: Pipeline, address: Address, attempts: Attempts, log: LedgerLog
+    ) -> None:
         """Make the tables that are missing, and check the target. Raises SchemaDiffers.
 
         Of a table in a folder the log tells all of that, without Spark. A session that runs
         already, or settings of it, may say what a new table gets.
         """
-        there = self._definition(pipeline)
+        there = _definition(log)
         if there is None:
             own = self.spark.started is None and not why_by_spark(pipeline, self.config.spark)
             if own and address.path:
@@ -151,7 +153,7 @@ class Assembly:
             else:
                 create_target(self.session, pipeline, address, attempts)
                 self.warehouse.prepare(self.session, pipeline)
-            there = self._definition(pipeline)
+            there = _definition(log)
         self._check(pipeline, address, there)
 
     def _check(self, pipeline: Pipeline, address: Address, there: Definition | None) -> None:
@@ -159,16 +161,6 @@ class Assembly:
             check_target(self.session, pipeline, address)
         else:
             check_schema(pipeline, address, there.schema)
-
-    def _definition(self, pipeline: Pipeline) -> Definition | None:
-        """What the log of the table says; None: there is no table, or it is not in a folder.
-
-        Raises LogUnreadable and LedgerBroken.
-        """
-        folder = self.config.warehouse
-        if not isinstance(folder, Path):
-            return None
-        return DeltaLog.of_folder(pipeline.target.table.path(folder)).definition()
 
     def _landing(self, site: Site, log: LedgerLog) -> tuple[Landing, Decode]:
         """How rows land, and what decodes them; Spark is started."""
@@ -194,7 +186,7 @@ class Assembly:
             if error.passes is Passing.NO:
                 with suppress(*FAULTS, LogUnreadable, LedgerBroken):
                     try:
-                        self._check(at.pipeline, address, self._definition(at.pipeline))
+                        self._check(at.pipeline, address, _definition(at.store.log))
                     except SchemaDiffers as differs:
                         return differs
             return error
@@ -305,6 +297,14 @@ class Deferred:
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``."""
         return self.made()[0].stage(batch, plan, stack)
+
+
+def _definition(log: LedgerLog) -> Definition | None:
+    """What a log says of its table; None: there is none, or it is not in a folder.
+
+    Raises LogUnreadable and LedgerBroken.
+    """
+    return log.definition() if isinstance(log, DeltaLog) else None
 
 
 def _named(pipeline: str, address: Address) -> str:

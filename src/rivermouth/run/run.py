@@ -154,8 +154,6 @@ class Run:
         stop, again = together.stop, True
         while again:
             with ExitStack() as resources:
-                if watch.again:  # somebody may have taken commits away in the pause
-                    resources.enter_context(self._shared.hold(pipeline))
                 ingest = self._shared.ingest(pipeline, watch, resources, together.writer, stop)
                 starts = ingest.open(audit=self._audit)
                 again = not stop.is_set() and together.feeding.feed(

@@ -43,8 +43,6 @@ class Supervision(PassingOn):
     ) -> None:
         super().__init__(listener)
         self.stop = stop
-        self.again = False
-        """Whether this is not the first attempt."""
         self.report = PipelineReport(pipeline.name, 0, 0, 0, 0, 0.0)
         """What the pipeline has done so far."""
         self._pipeline = pipeline
@@ -66,7 +64,6 @@ class Supervision(PassingOn):
                 error = as_error(fault, self._pipeline.name)
                 if not self._waited(error):
                     raise error from error.__cause__
-            self.again = True
 
     def trigger_ended(self) -> None:
         """A trigger has come to its end: the time begins anew."""

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,11 @@ from rivermouth.protocol.ways import Definition
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit, of_lines, to_lines
 from rivermouth.warehouse.delta.state import (
     LOG,
+    LogTail,
     TableState,
     checkpointed,
-    newest_checkpoint,
+    listed,
+    tail_of,
     versions_of,
 )
 from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
@@ -98,19 +99,28 @@ class DeltaLog:
         Raises LedgerBroken where one is missing; Spark would just fail. The first ones may be, once
         a checkpoint stands for them.
         """
-        names = self._names()
-        versions, (checkpoint, _) = versions_of(names), newest_checkpoint(names)
-        stands = [checkpoint] if versions and versions[0] > checkpoint + 1 else []
-        for before, version in pairwise((*stands, *versions)):
-            if version != before + 1:
-                raise LedgerBroken(
-                    "a commit is missing in the log",
-                    where=self.store.where,
-                    expected=f"version {before + 1}",
-                    found=f"version {version}",
-                    remedy="Bring the file back from a backup of _delta_log",
-                )
-        return versions
+        return [*self._whole(listed(self._names())).versions]
+
+    def _tail(self) -> LogTail:
+        """The end of it. Raises LedgerBroken where a commit is missing there: a run would take the
+        one before it for the newest.
+        """
+        try:
+            return self._whole(tail_of(self.store))
+        except STORE_FAULTS as fault:
+            raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
+
+    def _whole(self, tail: LogTail) -> LogTail:
+        if tail.hole is None:
+            return tail
+        expected, found = tail.hole
+        raise LedgerBroken(
+            "a commit is missing in the log",
+            where=self.store.where,
+            expected=f"version {expected}",
+            found=f"version {found}",
+            remedy="Bring the file back from a backup of _delta_log",
+        )
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""
@@ -127,10 +137,21 @@ class DeltaLog:
     def commits_backwards(self) -> Iterator[CommitRecord]:
         """Every readable commit, the newest first: a look at the end of a long log.
 
-        Of what is not read, at least no file may be missing: raises LedgerBroken.
+        Raises LedgerBroken where one is missing among what is read, or after the newest checkpoint.
         """
-        for version in reversed(self.versions()):
-            yield record_of(version, self.actions(version))
+        version = self._newest()
+        while version >= 0 and (actions := self.read(version)) is not None:
+            yield record_of(version, actions)
+            version -= 1
+        if version >= 0:  # clean-up took the others, or somebody took this one
+            self.versions()
+
+    def _newest(self) -> int:
+        """The newest version; -1: there is no table. Who follows does not list the log again."""
+        if self.state.version < 0:
+            return self._tail().newest
+        self.follow()
+        return self.state.version
 
     def newest_record_ms(self, version: int) -> int | None:
         """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""
@@ -176,7 +197,7 @@ class DeltaLog:
 
     def _checkpointed(self) -> TableState:
         try:
-            return checkpointed(self.store, self._nothing())
+            return checkpointed(self.store, self._nothing(), self._tail())
         except STORE_FAULTS as fault:
             raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
 

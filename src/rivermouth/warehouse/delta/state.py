@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[0-9a-f-]{36})?"
     r"\.(?:parquet|json)"
 )
-_COMMIT = re.compile(r"(\d{20})\.json")
+_COMMIT = len(f"{0:020d}.json")
 _FACTS = ("txn", "metaData", "protocol", "sidecar", "domainMetadata")
 _CLUSTERING = "delta.clustering"
 
@@ -101,18 +102,71 @@ class TableState:
             yield "remove"
 
 
-def checkpointed(store: Store, state: TableState) -> TableState:
-    """The state at the newest checkpoint, taken by an empty one, which it stays where there is
+@dataclass(frozen=True)
+class LogTail:
+    """The end of a log: ``checkpoint`` is the version of the newest whole one (-1: none), in the
+    files ``parts``. ``versions`` are those of commits, in order: all after it, and some before.
+    """
+
+    checkpoint: int
+    parts: tuple[str, ...]
+    versions: tuple[int, ...]
+
+    @property
+    def newest(self) -> int:
+        """The newest version; -1: there is no table."""
+        return max((self.checkpoint, *self.versions[-1:]))
+
+    @property
+    def hole(self) -> tuple[int, int] | None:
+        """A version whose commit is missing, and the one that is there instead.
+
+        The first ones may be gone, once a checkpoint stands for them.
+        """
+        versions = self.versions
+        if not versions:
+            return None
+        first = min(versions[0], self.checkpoint + 1)
+        if versions[-1] - first + 1 == len(versions):
+            return None
+        expected = enumerate(versions, first)
+        return next((at, found) for at, found in expected if at != found)
+
+
+def tail_of(store: Store) -> LogTail:
+    """The end of the log in a store. Nothing there grows with what is before a checkpoint, where
+    the store can begin to list at a name.
+    """
+    hint = _hint(store)
+    tail = listed(store.names(LOG, f"{hint:020d}" if hint >= 0 else ""))
+    # A hint may be as old as one likes: then what it names is cleaned up, and maybe what followed.
+    return listed(store.names(LOG)) if hint >= 0 and tail.checkpoint < hint else tail
+
+
+def _hint(store: Store) -> int:
+    """The version of a checkpoint that ``_last_checkpoint`` names; -1: none."""
+    content = store.read(f"{LOG}/_last_checkpoint")
+    with suppress(ValueError, LookupError, TypeError):
+        return int(json.loads(content or b"{}")["version"])
+    return -1
+
+
+def listed(names: Sequence[str]) -> LogTail:
+    """The end of a log by the names of its files: of all, or of those from a checkpoint on."""
+    checkpoint, parts = newest_checkpoint(names)
+    return LogTail(checkpoint, tuple(parts), tuple(versions_of(names)))
+
+
+def checkpointed(store: Store, state: TableState, tail: LogTail) -> TableState:
+    """The state at the checkpoint of a tail, taken by an empty one, which it stays where there is
     none.
 
     Raises LedgerBroken for a checkpoint that is torn or gone.
     """
-    # Not by ``_last_checkpoint``: where it is stale, what followed may be cleaned up.
-    version, parts = newest_checkpoint(store.names(LOG))
     kinds = [*state.kinds()]
-    for name in parts:
+    for name in tail.parts:
         try:
-            state.take(version, _actions_of(store, f"{LOG}/{name}", kinds))
+            state.take(tail.checkpoint, _actions_of(store, f"{LOG}/{name}", kinds))
         except (pa.ArrowException, KeyError, TypeError, ValueError) as fault:
             where = f"{store.where}/{LOG}/{name}"
             what = "the log cannot be read"
@@ -122,14 +176,15 @@ def checkpointed(store: Store, state: TableState) -> TableState:
 
 def versions_of(names: Iterable[str]) -> list[int]:
     """The versions whose commits are among these names of files, in order."""
-    return sorted(int(match[1]) for name in names if (match := _COMMIT.fullmatch(name)))
+    those = (name for name in names if len(name) == _COMMIT and name.endswith(".json"))
+    return sorted(int(name[:20]) for name in those if name[:20].isdecimal())
 
 
 def newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
     """The version of the newest whole checkpoint among these names, and its parts; -1: none."""
     found: dict[tuple[int, int], list[str]] = {}
     for name in names:
-        if match := _CHECKPOINT.fullmatch(name):
+        if ".checkpoint" in name and (match := _CHECKPOINT.fullmatch(name)):
             parts = int(match["parts"] or 1)
             found.setdefault((int(match[1]), parts), []).append(name)
     whole = {key: each for key, each in found.items() if key[1] == 1 or len(each) == key[1]}

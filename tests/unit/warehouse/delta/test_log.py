@@ -267,10 +267,10 @@ def test_a_log_that_the_store_refuses_to_list_is_unreadable_and_no_empty_one(tab
 
 def test_a_table_that_cannot_be_opened_breaks_the_ledger(table: Table) -> None:
     table.commit_file(0).unlink()
-    with pytest.raises(LedgerBroken, match="the log cannot be read"):
+    with pytest.raises(LedgerBroken, match="a commit is missing"):
         table.log.table("x")
     shutil.rmtree(table.path)
-    with pytest.raises(LedgerBroken):
+    with pytest.raises(LedgerBroken, match="the log cannot be read"):
         table.log.table("x")
 
 
@@ -309,8 +309,17 @@ def test_a_hole_in_the_log_is_named_before_anything_else_reads_it(tmp_path: Path
     table = Table(tmp_path).wrote(0, 3).wrote(3, 5)
     assert table.log.versions() == [0, 1, 2]
     table.commit_file(1).unlink()
+    for look in (table.log.versions, lambda: next(table.log.commits_backwards())):
+        with pytest.raises(LedgerBroken, match="expected version 1; found version 2"):
+            look()
+
+
+def test_a_hole_is_not_taken_for_the_end_of_the_log(tmp_path: Path) -> None:
+    """Else the next commit would be made in it, on a position that is long past."""
+    table = Table(tmp_path).wrote(0, 3).wrote(3, 5)
+    table.commit_file(1).unlink()
     with pytest.raises(LedgerBroken, match="expected version 1; found version 2"):
-        table.log.versions()
+        DeltaLog.of_folder(table.path).follow()
 
 
 @pytest.mark.parametrize(
