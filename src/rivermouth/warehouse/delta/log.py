@@ -139,19 +139,13 @@ class DeltaLog:
 
         Raises LedgerBroken where one is missing among what is read, or after the newest checkpoint.
         """
-        version = self._newest()
+        self.follow()
+        version = self.state.version
         while version >= 0 and (actions := self.read(version)) is not None:
             yield record_of(version, actions)
             version -= 1
         if version >= 0:  # clean-up took the others, or somebody took this one
             self.versions()
-
-    def _newest(self) -> int:
-        """The newest version; -1: there is no table. Who follows does not list the log again."""
-        if self.state.version < 0:
-            return self._tail().newest
-        self.follow()
-        return self.state.version
 
     def newest_record_ms(self, version: int) -> int | None:
         """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""

@@ -23,6 +23,7 @@ _CHECKPOINT = re.compile(
     r"\.(?:parquet|json)"
 )
 _COMMIT = len(f"{0:020d}.json")
+"""So many characters has the name of a commit."""
 _FACTS = ("txn", "metaData", "protocol", "sidecar", "domainMetadata")
 _CLUSTERING = "delta.clustering"
 
@@ -111,11 +112,6 @@ class LogTail:
     checkpoint: int
     parts: tuple[str, ...]
     versions: tuple[int, ...]
-
-    @property
-    def newest(self) -> int:
-        """The newest version; -1: there is no table."""
-        return max((self.checkpoint, *self.versions[-1:]))
 
     @property
     def hole(self) -> tuple[int, int] | None:
