@@ -84,14 +84,18 @@ def paced(turn: Turn, values: Sequence[bytes]) -> Iterator[Record]:
 
 def latencies(table: Path, turn: Turn) -> npt.NDArray[np.float64]:
     """Milliseconds from each record's timestamp to its commit, of the records that count."""
-    stamps, waits = [], []
+    stamps, waits, known = [], [], set[str]()
     for commit in sorted((table / "_delta_log").glob("*.json")):
         at_ms = commit.stat().st_mtime_ns / 1e6
         for line in commit.read_text(encoding="utf-8").splitlines():
             action = json.loads(line)
-            if "add" not in action or not action["add"]["dataChange"]:
-                continue  # also what compaction moves
-            file = pq.ParquetFile(table / unquote(action["add"]["path"]))
+            if "add" not in action:
+                continue
+            path, seen = action["add"]["path"], action["add"]["path"] in known
+            known.add(path)
+            if seen or not action["add"]["dataChange"]:
+                continue  # it got a vector, or it is what compaction moved
+            file = pq.ParquetFile(table / unquote(path))
             kafka = file.read(columns=["_kafka.timestamp"])["_kafka"].combine_chunks()
             stamp = pc.struct_field(kafka, "timestamp").cast(pa.timestamp("ms", "UTC"))
             stamps.append(stamp.cast(pa.int64()).to_numpy())
