@@ -1,0 +1,102 @@
+"""Values of a chunk to rows: which are read by which schema, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rivermouth.formats.arrow import Decoded, joined
+from rivermouth.formats.shredded.columns import Site
+from rivermouth.formats.shredded.lanes import Bytes, Faults, Ints, Lanes
+from rivermouth.formats.strict_json.chunk import bytes_of, portions
+
+_RECORDS, _BYTES = 8_000, 8 << 20
+"""So much is read at once: what is made of it stays in the cache of the processor."""
+
+Read = Callable[[Lanes, Site], pa.StructArray]
+"""Reads a value of each lane to its end, or refuses it; a row for each lane."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """None of the values of a schema can be read."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values that are there and not empty, by their numbers: where each begins and ends."""
+
+    data: Bytes
+    buffer: pa.Buffer
+    numbers: Ints
+    begins: Ints
+    ends: Ints
+    faults: Faults
+
+    def lanes(self, these: np.ndarray | slice = slice(None)) -> Lanes:
+        """Those at the indices, from their first byte on."""
+        begins, ends, numbers = self.begins[these], self.ends[these], self.numbers[these]
+        return Lanes(self.data, begins, ends, numbers, self.faults)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Values that are read in one way."""
+
+    lanes: Lanes
+    read: Read
+
+
+def decode(
+    values: pa.Array, row: pa.StructType, groups: Callable[[Values], Iterable[Group]]
+) -> Decoded:
+    """The rows of all values. What ``groups`` leaves out must have a fault."""
+    done = [
+        _decoded(values.slice(part.start, len(part)), row, groups)
+        for part in portions(values, _BYTES, _RECORDS)
+    ]
+    return done[0] if len(done) == 1 else joined(done, row)
+
+
+def _decoded(
+    values: pa.Array, row: pa.StructType, groups: Callable[[Values], Iterable[Group]]
+) -> Decoded:
+    data, starts = bytes_of(values)
+    there = values.is_valid().to_numpy(zero_copy_only=False) & (np.diff(starts) > 0)
+    numbers, copied = np.flatnonzero(there), Bytes.of(data)
+    given = Values(
+        copied,
+        pa.py_buffer(copied.codes),
+        numbers,
+        starts[:-1][numbers],
+        starts[1:][numbers],
+        Faults(),
+    )
+    read: list[tuple[Ints, pa.StructArray]] = []
+    for each in groups(given):
+        owners = each.lanes.records
+        site = Site(given.buffer, copied, given.faults, owners, "")
+        read.append((owners, each.read(each.lanes, site)))
+    return _placed(read, given.faults, row, len(values))
+
+
+def _placed(
+    read: Sequence[tuple[Ints, pa.StructArray]], faults: Faults, row: pa.StructType, count: int
+) -> Decoded:
+    none = pa.nulls(count, pa.string())
+    if len(read) == 1 and len(read[0][0]) == count and not faults.why:  # as nearly always
+        return Decoded(read[0][1], none, none)
+    rows = pa.concat_arrays([pa.array([], row), *(each for _, each in read)])
+    places, left = np.zeros(count, np.int64), np.ones(count, np.bool_)
+    numbers = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in read)])
+    places[numbers], left[numbers] = np.arange(len(numbers)), False
+    bad = sorted(faults.why)
+    left[bad] = True
+    found = Decoded(rows.take(pa.array(places, mask=left)), none, none)
+    return found.with_faults({at: faults.why[at] for at in bad})

@@ -1,0 +1,182 @@
+"""Records of Avro become the rows that fastavro reads, and damaged ones spoil no other."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from rivermouth.formats.avro.decoder import Avro
+from rivermouth.formats.shredded.settings import Settings
+from rivermouth.verification.formats.avro import of_schema
+from rivermouth.verification.formats.json_scalars import Settings as CheckerSettings
+from rivermouth.verification.formats.reader import Undecodable
+from rivermouth.verification.tables.ports import canonical
+from tests.unit.formats.avro.generated import Dice, as_python, written
+
+pytestmark = pytest.mark.unit
+
+
+def read(schema: Any, row: pa.StructType, values: list[bytes | None], **more: Any) -> Any:
+    """What becomes of the values."""
+    return Avro(row, Settings(**more), json.dumps(schema)).decode(pa.array(values, pa.binary()))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_are_what_fastavro_reads(seed: int) -> None:
+    sample = Dice(seed).sample(values=60)
+    values: list[bytes | None] = [*sample.written]
+    decoded = Avro(sample.row, Settings(), sample.text).decode(pa.array(values, pa.binary()))
+    assert decoded.reasons.to_pylist() == [None] * len(values)
+    decoded.rows.validate(full=True)
+    assert as_python(decoded.rows) == [*sample.values]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_record_is_bad_or_read_as_fastavro_does_and_no_neighbour_changes(
+    seed: int,
+) -> None:
+    sample, dice = Dice(seed).sample(values=40), random.Random(seed)
+    values = sample.written
+    spoilt = [damaged(each, dice) if n % 2 else each for n, each in enumerate(values)]
+    decoded = Avro(sample.row, Settings(), sample.text).decode(pa.array(spoilt, pa.binary()))
+    decoded.rows.validate(full=True)
+    rows, schema = as_python(decoded.rows), fastavro.parse_schema(sample.schema)
+    for at, (value, row) in enumerate(zip(spoilt, rows, strict=True)):
+        if value == values[at]:
+            assert row == sample.values[at] or value == b""
+        elif row is not None:
+            assert repr(row) == repr(by_fastavro(schema, value))
+
+
+def damaged(value: bytes, dice: random.Random) -> bytes:
+    """The value with a bit flipped, cut, extended, or replaced by junk."""
+    at = dice.randrange(len(value)) if value else 0
+    kind = dice.randrange(4)
+    if kind == 0 and value:
+        return value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1 :]
+    if kind == 1:
+        return value[:at]
+    if kind == 2:
+        return value + dice.randbytes(dice.randint(1, 9))
+    return dice.randbytes(dice.randint(1, 40))
+
+
+def by_fastavro(schema: Any, value: bytes) -> Any:
+    """What fastavro reads of the whole value."""
+    given = io.BytesIO(value)
+    found = fastavro.schemaless_reader(given, schema, None)
+    assert given.read() == b"", "bytes are left"
+    return found
+
+
+def record(*fields: Any) -> dict[str, Any]:
+    pairs = [{"name": name, "type": kind} for name, kind in fields]
+    return {"type": "record", "name": "R", "fields": pairs}
+
+
+def test_long_arrays_of_few_records_are_read_one_by_one() -> None:
+    item = record(
+        ("a", "string"), ("b", ["null", "long"]), ("c", {"type": "array", "items": "int"})
+    )
+    schema = record(("items", {"type": "array", "items": {**item, "name": "I"}}))
+    kind = pa.struct([("a", pa.string()), ("b", pa.int64()), ("c", pa.list_(pa.int32()))])
+    row = pa.struct([("items", pa.list_(kind))])
+    value = {
+        "items": [{"a": f"x{n}", "b": n if n % 2 else None, "c": [n] * (n % 3)} for n in range(900)]
+    }
+    whole = written(fastavro.parse_schema(schema), value)
+    decoded = read(schema, row, [whole, whole[:-20], whole])
+    assert as_python(decoded.rows) == [value, None, value]
+    assert "ends within" in decoded.reasons[1].as_py()
+
+
+COLUMNS = {
+    ("int", pa.int64(), 7): 7,
+    ("long", pa.int8(), 127): 127,
+    ("long", pa.int8(), 128): "bad",
+    ("long", pa.float64(), 2**53): float(2**53),
+    ("long", pa.float64(), 2**53 + 1): "bad",
+    ("int", pa.float32(), 2**24 + 1): "bad",
+    ("long", pa.decimal128(38, 19), -(2**63)): -(2**63),
+    ("long", pa.decimal128(4, 2), 99): 99,
+    ("long", pa.decimal128(4, 2), 100): "bad",
+    ("float", pa.float64(), 1.5): 1.5,
+    ("string", pa.binary(), "é"): "é".encode(),
+    ("bytes", pa.string(), b"x"): "x",
+    ("bytes", pa.string(), b"\xff"): "bad",
+}
+
+
+@pytest.mark.parametrize(("case", "expected"), COLUMNS.items(), ids=str)
+def test_a_column_takes_what_it_holds_exactly(case: Any, expected: object) -> None:
+    writer, kind, value = case
+    schema = record(("v", writer))
+    decoded = read(
+        schema, pa.struct([("v", kind)]), [written(fastavro.parse_schema(schema), {"v": value})]
+    )
+    assert (decoded.rows[0].as_py() or {"v": "bad"})["v"] == expected
+    assert decoded.codes.to_pylist() == ["RM603" if expected == "bad" else None]
+
+
+REFUSED = [
+    ("string", pa.int64(), "v: BIGINT does not take string"),
+    ("double", pa.float32(), "v: FLOAT does not take double"),
+    ("long", pa.timestamp("us", "UTC"), "v: TIMESTAMP does not take long"),
+    ({"type": "array", "items": "int"}, pa.int64(), "v: BIGINT does not take array"),
+    (["null", "string"], pa.int64(), "v: BIGINT does not take string"),
+]
+
+
+@pytest.mark.parametrize(("writer", "kind", "reason"), REFUSED, ids=str)
+def test_a_schema_that_does_not_fit_makes_all_its_records_bad(
+    writer: Any, kind: pa.DataType, reason: str
+) -> None:
+    decoded = read(record(("v", writer)), pa.struct([("v", kind)]), [b"\0", None, b"\2"])
+    assert decoded.reasons.to_pylist() == [reason, None, reason]
+    assert decoded.codes.to_pylist() == ["RM613", None, "RM613"]
+
+
+def test_a_schema_without_a_column_is_bad_unless_that_is_allowed() -> None:
+    schema, row = record(("a", "int")), pa.struct([("b", pa.int32())])
+    assert read(schema, row, [b"\2"]).codes.to_pylist() == ["RM610"]
+    assert read(schema, row, [b"\2"], empty=True).rows.to_pylist() == [{"b": None}]
+
+
+def test_what_nobody_wants_is_passed_by() -> None:
+    inner = {**record(("x", "string"), ("y", {"type": "map", "values": "bytes"})), "name": "I"}
+    schema = record(("a", inner), ("b", "long"), ("c", ["null", inner["name"], "int"]))
+    value = {"a": {"x": "t", "y": {"k": b"v"}}, "b": 9, "c": 5}
+    whole = written(fastavro.parse_schema(schema), value)
+    assert read(schema, pa.struct([("b", pa.int64())]), [whole]).rows.to_pylist() == [{"b": 9}]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_checker_reads_the_same(seed: int) -> None:
+    sample, dice = Dice(seed).sample(values=40), random.Random(seed)
+    values = [damaged(e, dice) if n % 3 == 0 else e for n, e in enumerate(sample.written)]
+    decoded = Avro(sample.row, Settings(), sample.text).decode(pa.array(values, pa.binary()))
+    kinds = {each.name: each.type for each in sample.row}
+    read_one = of_schema(sample.text, kinds, CheckerSettings())
+    ours = rows_of(decoded.rows)
+    for at, value in enumerate(values):
+        try:
+            expected: object = read_one(value) if value else None
+        except Undecodable:
+            expected = None
+        assert repr(ours[at]) == repr(expected), decoded.reasons[at]
+
+
+def rows_of(rows: pa.StructArray) -> list[tuple[Any, ...] | None]:
+    """Canonical values (see ``verification.formats.reader``); None for a bad record."""
+    columns = canonical(pa.RecordBatch.from_arrays(rows.flatten(), schema=pa.schema(rows.type)))
+    values = zip(*(each.to_pylist() for each in columns.columns), strict=True)
+    return [
+        row if there else None
+        for row, there in zip(values, rows.is_valid().to_pylist(), strict=True)
+    ]
