@@ -74,10 +74,16 @@ def check_once(names: Iterable[str], where: str) -> None:
         seen.add(name)
 
 
-def _boolean(kind: pa.DataType, _: Settings) -> Convert:
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _boolean(kind: pa.DataType, settings: Settings) -> Convert:
     def convert(value: Any) -> bool:
         if value is True or value is False:
             return bool(value)
+        word = str(value).lower() if type(value) in (str, int, Spelt) else ""
+        if settings.boolean_in_text and word in _WORDS:
+            return _WORDS[word]
         raise Undecodable(f"not {kind}: {short(value)}")
 
     return convert
@@ -223,6 +229,7 @@ def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]
     """
     settings = settings_of(decoder)
     folded = fold(settings)
+    fields = {folded(each) for each in settings.fields}
     kinds = {name: schema.field(name).type for name in columns}
     wanted = {folded(name): converter(kind, settings) for name, kind in kinds.items()}
     in_order = [*wanted.items()]
@@ -230,6 +237,8 @@ def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]
 
     def read(value: bytes) -> tuple[Any, ...]:
         found = by_name(pairs(text_of(value)), wanted, settings)
+        if fields and fields.isdisjoint(found):
+            raise Undecodable("it has none of the fields of the schema")
         values = [
             None if (json := found.get(name)) is None else convert(json)
             for name, convert in in_order

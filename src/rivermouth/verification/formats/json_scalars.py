@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
+import numpy as np
 import pyarrow as pa
 
 from rivermouth.verification.formats.json_document import Spelt
-from rivermouth.verification.formats.reader import Undecodable, UnknownDecoder, short
-from rivermouth.verification.formats.scalars import rounded
+from rivermouth.verification.formats.reader import FIELDS, Undecodable, UnknownDecoder, short
 
 UNITS: Mapping[str, tuple[int, int]] = {
     "s": (1_000_000, 1),
@@ -23,7 +24,10 @@ UNITS: Mapping[str, tuple[int, int]] = {
     "ns": (1, 1_000),
 }
 """By what a whole number is multiplied, and then divided, to count microseconds."""
-_LENIENT = ("number_in_text", "anything_as_text", "repeated_names", "any_case")
+_LENIENT = (
+    *("number_in_text", "anything_as_text", "repeated_names", "any_case"),
+    *("boolean_in_text", "count_in_text", "fraction_in_count", "date_as_time"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Settings:
     """``unit`` says what a whole number in a TIMESTAMP column counts; None: it is bad.
 
     ``cut``: what is less than a microsecond is cut, towards the past. The others are the names
-    of ``lenient``.
+    of ``lenient``. ``fields``: a record that has none of these is bad; none: it need not have one.
     """
 
     unit: str | None = None
@@ -40,6 +44,11 @@ class Settings:
     anything_as_text: bool = False
     repeated_names: bool = False
     any_case: bool = False
+    boolean_in_text: bool = False
+    count_in_text: bool = False
+    fraction_in_count: bool = False
+    date_as_time: bool = False
+    fields: tuple[str, ...] = ()
 
 
 def settings_of(decoder: Mapping[str, Any]) -> Settings:
@@ -49,14 +58,18 @@ def settings_of(decoder: Mapping[str, Any]) -> Settings:
     if not isinstance(times, Mapping) or not isinstance(lenient, list):
         raise UnknownDecoder("settings of another form")
     unit, fraction = times.get("unit"), times.get("fraction")
-    odd = sorted({*decoder} - {"timestamps", "lenient"})
+    empty = decoder.get("on_empty")
+    odd = sorted({*decoder} - {"timestamps", "lenient", "on_empty", FIELDS})
     odd += [f"timestamps.{each}" for each in sorted({*times} - {"unit", "fraction"})]
     odd += [str(each) for each in lenient if each not in _LENIENT]
     odd += [f"unit {unit}"] if unit is not None and str(unit) not in UNITS else []
     odd += [f"fraction {fraction}"] if fraction not in (None, "cut") else []
+    odd += [f"on_empty {empty}"] if empty not in (None, "null") else []
     if odd:
         raise UnknownDecoder(f"the setting {odd[0]}")
-    return Settings(unit, fraction == "cut", *(each in lenient for each in _LENIENT))
+    fields = () if empty else tuple(decoder.get(FIELDS, ()))
+    allowed = {each: each in lenient for each in _LENIENT}
+    return Settings(unit, fraction == "cut", fields=fields, **allowed)
 
 
 _PARTS = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?)([0-9]+))?")
@@ -169,16 +182,46 @@ def days(text: Any) -> int:
 def timestamps(kind: pa.DataType, settings: Settings) -> Callable[[Any], int]:
     """What reads a TIMESTAMP, or a TIMESTAMP_NTZ where the type has no zone."""
     zoned, cut, unit = kind.tz is not None, settings.cut, settings.unit
+    counts = zoned and unit is not None
 
     def convert(value: Any) -> int:
+        if counts and settings.count_in_text and type(value) is str and is_json_number(value):
+            value = Spelt(value)
+        if type(value) is str and settings.date_as_time and _DATE_ALONE.fullmatch(value):
+            return _days(value) * 86_400_000_000
         if type(value) is str:
             return _micros(value, zoned=zoned, cut=cut)
         if unit is None or not zoned or type(value) not in (int, Spelt):
             raise Undecodable(f"not a time as text: {short(value)}")
+        if settings.fraction_in_count and type(value) is Spelt:
+            return _with_fraction(value, unit, cut=cut)
         number = value if type(value) is int else whole(value, _DIGITS)
         return _counted(number, unit, cut=cut)
 
     return convert
+
+
+_DATE_ALONE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_MOST_DIGITS = 60
+
+
+def _with_fraction(text: str, unit: str, *, cut: bool) -> int:
+    """Microseconds from a number of units that may have a fraction. Raises Undecodable."""
+    try:
+        return _counted(whole(text, _DIGITS), unit, cut=cut)
+    except Undecodable:
+        if len(text) > _MOST_DIGITS:
+            raise
+    sign, digits, exponent = Decimal(text).as_tuple()
+    times, by = UNITS[unit]
+    if not isinstance(exponent, int) or abs(exponent) > 2 * _MOST_DIGITS:
+        raise Undecodable(f"not a time in {unit}: {short(text)}")
+    number = int("".join(map(str, digits))) * (-1 if sign else 1) * times
+    number, by = (number * 10**exponent, by) if exponent > 0 else (number, by * 10**-exponent)
+    found, rest = divmod(number, by)
+    if (rest and not cut) or not _FIRST <= found < _UNTIL:
+        raise Undecodable(f"not a time in {unit}: {short(text)}")
+    return found
 
 
 def _counted(number: int, unit: str, *, cut: bool) -> int:
@@ -218,3 +261,33 @@ def _days(text: str) -> int:
         return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - _EPOCH
     except ValueError as fault:
         raise Undecodable(f"no such day: {short(text)}") from fault
+
+
+_BEYOND_SINGLE = 2.0**128
+
+
+def single(value: float) -> float:
+    """A FLOAT: the value rounded to single precision; infinite where it is too large for that."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def rounded(value: str | SupportsIndex) -> float:
+    """The FLOAT next to a number, in one step: by way of a DOUBLE it might be the one beside it."""
+    try:
+        wide = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf") if int(value) > 0 else float("-inf")
+    near = single(wide)
+    if near == wide or wide != wide:
+        return near
+    towards = np.float32(np.copysign(np.inf, wide - near))
+    with np.errstate(over="ignore"):  # next to the largest FLOAT
+        other = float(np.nextafter(np.float32(near), towards))
+    ends = [np.copysign(_BEYOND_SINGLE, each) if np.isinf(each) else each for each in (near, other)]
+    exact = Decimal(value if isinstance(value, str) else int(value))
+    if (ends[0] + ends[1]) / 2 != wide or exact == Decimal(wide):
+        return near
+    return max(near, other) if exact > Decimal(wide) else min(near, other)

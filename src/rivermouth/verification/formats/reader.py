@@ -1,6 +1,6 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
-A format names a function ``(schema, columns, settings) -> Reader`` in ``config.registry``. The
+A format names a function ``(schema, columns, settings) -> Reader`` in ``config.formats``. The
 schema is that of the table, and has all of the columns; the settings are those of the decoder, as
 an entry names them. It raises Undecodable for a column whose type the format cannot hold, and
 UnknownDecoder for settings that are not known.
@@ -14,6 +14,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+FIELDS = "fields"
+"""Among the settings of a reader of record values: the names of all columns that the entry's driver
+decoded. A record that has none of these fields is bad, unless ``on_empty`` says otherwise.
+"""
 _SHOWN = 60
 """Characters of a text in a message."""
 

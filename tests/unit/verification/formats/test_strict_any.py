@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.verification.formats.json import reader
-from rivermouth.verification.formats.scalars import single
+from rivermouth.verification.formats.json_scalars import single
 
 pytestmark = pytest.mark.unit
 
