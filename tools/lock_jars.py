@@ -1,7 +1,7 @@
 """Resolve the jar sets and rewrite src/rivermouth/local/jars.lock: make lock.
 
-The set ``spark`` is the list below; ``broker`` is its list and all its dependencies. It needs the
-network, pyspark and a Java. Read the difference before you commit it.
+The sets ``spark`` and ``registry`` are the lists below; ``broker`` is its list and all its
+dependencies. It needs the network, pyspark and a Java. Read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ BROKER = """
 org.apache.kafka:kafka_2.13:4.2.0
 org.apache.logging.log4j:log4j-slf4j-impl:2.25.3
 """
-SETS = {"spark": (SPARK, False), "broker": (BROKER, True)}
+# Later versions need Java 21.
+REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:all@tar.gz"
+SETS = {"spark": (SPARK, False), "broker": (BROKER, True), "registry": (REGISTRY, False)}
 HEAD = "# Every jar with its sha256, a set under each [name]. Written by: make lock\n"
 
 
@@ -50,9 +52,12 @@ def resolve(listed: str, transitive: bool) -> list[tuple[Coordinate, str]]:
         folder = Path(scratch)
         retrieve(wanted, folder, find_java(), transitive=transitive, progress=say)
         found = []
-        for path in folder.glob("*/*/*.jar"):
+        named = {(each.group, each.name): each for each in wanted if each.classifier}
+        for path in (each for each in folder.glob("*/*/*") if each.is_file()):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found.append((Coordinate(path.parent.parent.name, path.parent.name, path.stem), digest))
+            group, name = path.parent.parent.name, path.parent.name
+            known = named.get((group, name)) or Coordinate(group, name, path.stem)
+            found.append((known, digest))
     return found
 
 

@@ -1,13 +1,13 @@
-"""``doctor``, ``broker``, ``demo`` and ``bundle``: the commands about this machine."""
+"""The commands about this machine: ``doctor``, ``broker``, ``registry``, ``demo``, ``bundle``."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,8 @@ from rivermouth.cli.settings import known_secrets
 from rivermouth.run.starting import Stop
 
 if TYPE_CHECKING:
+    from rivermouth.local.broker import Broker
+    from rivermouth.local.registry import LocalRegistry
     from rivermouth.operate.doctor import Check
 
 
@@ -111,23 +113,47 @@ def _show(checks: Iterable[Check]) -> int:
 
 def broker(port: Port = 0, folder: Folder = None) -> None:
     """Run a real Kafka broker on this machine, in foreground."""
-    from rivermouth.errors import SetupError
     from rivermouth.local.broker import Broker
+
+    def told(running: Broker) -> Iterator[str]:
+        kept = f"kept in {running.directory}" if folder else "deleted when it stops"
+        yield f"bootstrap.servers: {running.bootstrap_servers}"
+        yield f"data: {kept}"
+
+    _serve("broker", "Kafka", Broker(folder, port or None), told)
+
+
+def registry(port: Port = 0) -> None:
+    """Run a real schema registry on this machine, in memory."""
+    from rivermouth.local.registry import LocalRegistry
+
+    def told(running: LocalRegistry) -> Iterator[str]:
+        yield f"schema_registry.url: {running.url}"
+
+    _serve("registry", "the schema registry", LocalRegistry(port or None), told)
+
+
+def _serve(
+    name: str, what: str, server: Broker | LocalRegistry, told: Callable[[Any], Iterable[str]]
+) -> None:
+    """Run a server of the jars ``name`` until it is to stop."""
+    from rivermouth.errors import SetupError
     from rivermouth.local.jars import Downloading, jars
     from rivermouth.run.text import say
 
-    jars("broker", progress=Downloading(sys.stderr))
-    stop = Stop("stopping the broker")
+    jars(name, progress=Downloading(sys.stderr))
+    stop = Stop(f"stopping the {name}")
     stop.listen()
-    say("starting Kafka…")
-    with Broker(folder, port or None) as running:
-        kept = f"kept in {running.directory}" if folder else "deleted when it stops"
-        typer.echo(f"bootstrap.servers: {running.bootstrap_servers}")
-        typer.echo(f"data:              {kept}")
-        typer.echo(f"stop:              Ctrl-C, or kill {os.getpid()}")
+    say(f"starting {what}…")
+    with server as running:
+        lines = [*told(running), f"stop: Ctrl-C, or kill {os.getpid()}"]
+        wide = max(len(each.partition(": ")[0]) for each in lines) + 2
+        for each in lines:
+            label, _, text = each.partition(": ")
+            typer.echo(f"{label + ':':<{wide}}{text.strip()}")
         while not stop.event.wait(0.5):
             if not _alive(running.pid):
-                raise SetupError("the broker has ended unexpectedly", remedy=f"Read {running.log}")
+                raise SetupError(f"the {name} has ended unexpectedly", remedy=f"Read {running.log}")
     typer.echo("stopped")
 
 

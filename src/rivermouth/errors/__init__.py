@@ -13,11 +13,14 @@
     │   ├── UpsertUnsupported  RM208          the engine does not replace rows by key
     │   ├── SinkUnsupported    RM209          the platform cannot send as configured
     │   └── WorkersUnfit       RM210          Spark's Python workers lack a package, or differ
-    ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
+    ├── SourceError            RM3xx  exit 1  Kafka, or the registry, did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
     │   ├── KafkaRefused       RM303          the broker answered with an error
-    │   └── KafkaUnsettled     RM304          the cluster cannot answer yet: a leader is elected
+    │   ├── KafkaUnsettled     RM304          the cluster cannot answer yet: a leader is elected
+    │   ├── RegistryUnreachable RM305         the schema registry gives no answer
+    │   ├── RegistryRefused    RM306          the schema registry answered with an error
+    │   └── SchemasUnknown     RM307          records name schemas that were not asked for yet
     ├── Halt                   RM4xx  exit 3  a guard stopped the pipeline before it wrote
     │   ├── OffsetGap          RM401          a range starts after the position
     │   ├── OffsetOverlap      RM402          a range starts before the position
@@ -56,7 +59,7 @@
     │   └── OffsetsUnreadable  RM802          the offsets table could not be read
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they go to quarantine under a code RM6xx (``config.registry``). Each
+Bad *records* never raise: they go to quarantine under a code RM6xx (``config.formats``). Each
 error says what was expected and found, where, and what to do; docs/errors.md explains each code.
 """
 
@@ -83,7 +86,7 @@ class ConfigError(RivermouthError):
 
 
 class SourceError(RivermouthError):
-    """Kafka did not answer as it should."""
+    """Kafka, or the schema registry, did not answer as it should."""
 
     code = "RM300"
 

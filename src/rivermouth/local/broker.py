@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import base64
 import os
-import random
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,39 +18,10 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from rivermouth.errors import SetupError
-from rivermouth.local import supervisor
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_options, find_java, java_environ
 from rivermouth.local.scratch import writing
-
-HOST = "127.0.0.1"
-# Below the range from which systems take the local ports of outgoing connections, so that a
-# port stays free between two starts.
-_PORTS = range(20000, 32000)
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def free_port(besides: int = 0) -> int:
-    while (port := random.choice(_PORTS)) == besides or not is_free(port):
-        pass
-    return port
-
-
-def _accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((HOST, port)) == 0
-
+from rivermouth.local.server import HOST, Server, accepts, free_port
 
 _LOGGING = """\
 status = error
@@ -121,9 +88,13 @@ class Broker:
         self._controller_port = free_port(besides=self.port)
         self._settings = dict(settings or {})
         self._environ = java_environ(environ)
-        self._supervisor: subprocess.Popen[bytes] | None = None
-        self.pid = 0
+        remove = self.directory if self._temporary else None
+        self._server = Server("broker", self.bootstrap_servers, self.log, remove)
+
+    @property
+    def pid(self) -> int:
         """The process id of the JVM; 0 while stopped."""
+        return self._server.pid
 
     @property
     def bootstrap_servers(self) -> str:
@@ -139,30 +110,19 @@ class Broker:
 
         Raises SetupError if it does not answer in time or its port is taken.
         """
-        if self._supervisor is not None and self._is_ready():
+        if self._server.running and self._is_ready():
             return
         self.stop()  # a killed broker leaves its supervisor
-        if not is_free(self.port):
-            raise SetupError(
-                "the port is taken",
-                where=self.bootstrap_servers,
-                remedy="Name another port, or none to get any free one",
-            )
+        self._server.check_port(self.port)
         with writing(self.directory):
             properties = self._prepare()
         self._format(properties)
-        self._launch("kafka.Kafka", str(properties))
-        self._await_ready(time.monotonic() + timeout_seconds)
+        command = self._java("kafka.Kafka", str(properties))
+        self._server.start(command, self._environ, self._is_ready, timeout_seconds)
 
     def stop(self) -> None:
         """End the JVM cleanly and keep its data. Does nothing while stopped."""
-        if self._supervisor is not None:
-            process, self._supervisor, self.pid = self._supervisor, None, 0
-            try:
-                process.communicate(b"stop", timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        self._server.stop()
 
     def close(self) -> None:
         """Stop, and delete the data if it is in a temporary folder."""
@@ -224,44 +184,11 @@ class Broker:
         )
         if done.returncode != 0:
             self.log.write_text(done.stdout, encoding="utf-8")
-            raise self._failed("the data folder could not be formatted")
-
-    def _launch(self, *arguments: str) -> None:
-        remove = str(self.directory) if self._temporary else ""
-        supervised = [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid())]
-        self._supervisor = subprocess.Popen(
-            [*supervised, str(self.log), remove, *self._java(*arguments)],
-            env=self._environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C goes to the owner alone, which then stops the broker
-        )
-        assert self._supervisor.stdout is not None
-        self.pid = int(self._supervisor.stdout.readline() or 0)
-
-    def _await_ready(self, deadline: float) -> None:
-        while not self._is_ready():
-            if self._supervisor is None or self._supervisor.poll() is not None:
-                self.stop()
-                raise self._failed("the local broker ended during its start")
-            if time.monotonic() > deadline:
-                self.stop()
-                raise self._failed("the local broker did not answer in time")
-            time.sleep(0.05)
+            raise self._server.failed("the data folder could not be formatted")
 
     def _is_ready(self) -> bool:
         # An open port is not enough: after a kill the port stays open for a moment.
-        return _accepts(self.port) and _answers(self.bootstrap_servers)
-
-    def _failed(self, what: str) -> SetupError:
-        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        errors = [line for line in lines if "ERROR" in line or "Exception" in line]
-        return SetupError(
-            what,
-            where=self.bootstrap_servers,
-            found=(errors or lines)[0].strip(),
-            remedy=f"Read {self.log}",
-        )
+        return accepts(self.port) and _answers(self.bootstrap_servers)
 
 
 def _cluster_id() -> str:

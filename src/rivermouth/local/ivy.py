@@ -45,19 +45,30 @@ _TRUST_REMEDY = (
 
 @dataclass(frozen=True, order=True)
 class Coordinate:
-    """The name of a jar in repositories; ``str`` gives ``group:name:version``."""
+    """The name of a file in repositories; ``str`` gives ``group:name:version``, and for one that is
+    no plain jar ``:classifier@extension`` after it.
+    """
 
     group: str
     name: str
     version: str
+    classifier: str = ""
+    extension: str = "jar"
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:
-        group, name, version = text.split(":")
-        return cls(group, name, version)
+        plain, _, extension = text.partition("@")
+        return cls(*plain.split(":"), **({"extension": extension} if extension else {}))
 
     def __str__(self) -> str:
-        return f"{self.group}:{self.name}:{self.version}"
+        more = f":{self.classifier}@{self.extension}" if self.classifier else ""
+        return f"{self.group}:{self.name}:{self.version}{more}"
+
+    @property
+    def file(self) -> str:
+        """The name of the file after that of the module: version, classifier, extension."""
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.version}{classifier}.{self.extension}"
 
 
 def retrieve(
@@ -69,7 +80,7 @@ def retrieve(
     progress: Callable[[str], None],
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Download ``wanted`` as ``into/group/name/version.jar``.
+    """Download ``wanted`` as ``into/group/name/version.jar`` (``Coordinate.file``).
 
     ``transitive`` adds their dependencies. ``progress`` gets "name version" after each jar.
     Ivy's cache and settings are in a temporary folder, so it reads and leaves nothing outside
@@ -104,16 +115,26 @@ def retrieve(
 
 def _module(wanted: Sequence[Coordinate], transitive: bool) -> str:
     dependencies = "\n".join(
-        f"    <dependency org={quoteattr(jar.group)} name={quoteattr(jar.name)}"
-        f' rev={quoteattr(jar.version)} transitive="{str(transitive).lower()}"'
-        ' conf="default->default"/>'
-        for jar in wanted
+        f"    <dependency org={quoteattr(each.group)} name={quoteattr(each.name)}"
+        f' rev={quoteattr(each.version)} transitive="{str(transitive).lower()}"'
+        f' conf="default->default">{_artifact(each)}</dependency>'
+        for each in wanted
     )
     return (
-        '<ivy-module version="2.0">\n  <info organisation="rivermouth" module="jars"/>\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
+        '  <info organisation="rivermouth" module="jars"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n</ivy-module>\n"
     )
+
+
+def _artifact(wanted: Coordinate) -> str:
+    """What is to be fetched of a module, where that is not its jar."""
+    if not wanted.classifier:
+        return ""
+    kind = quoteattr(wanted.extension)
+    names = f"name={quoteattr(wanted.name)} type={kind} ext={kind}"
+    return f"<artifact {names} m:classifier={quoteattr(wanted.classifier)}/>"
 
 
 def _ivy_jar() -> Path:

@@ -1,4 +1,5 @@
-"""The jars of Spark and of the broker: downloaded once, and compared with the lock at each start.
+"""The jars of Spark, of the broker and of the registry: downloaded once, and compared with the
+lock at each start.
 
 ``jars.lock`` lists the jars of each set with their sha256. To read them takes a tenth of a second.
 """
@@ -32,7 +33,7 @@ class LockedJar:
 
     @property
     def file_name(self) -> str:
-        return f"{self.coordinate.name}-{self.coordinate.version}.jar"
+        return f"{self.coordinate.name}-{self.coordinate.file}"
 
 
 Progress = Callable[[str, int, int], None]
@@ -56,7 +57,7 @@ class Downloading:
 
 
 def read_lock(path: Path = LOCK) -> dict[str, tuple[LockedJar, ...]]:
-    """The sets by name. A line is ``[set]``, ``group:name:version sha256`` or a comment."""
+    """The sets by name. A line is ``[set]``, a coordinate with its sha256, or a comment."""
     sets: dict[str, tuple[LockedJar, ...]] = {}
     name = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -76,7 +77,8 @@ def jars(
     environ: Mapping[str, str] = os.environ,
     lock: Path = LOCK,
 ) -> tuple[Path, ...]:
-    """The files of a set (``spark`` or ``broker``), in the order of the lock and as it says.
+    """The files of a set (``spark``, ``broker`` or ``registry``), in the order of the lock and as
+    it says.
 
     Downloads the missing ones and tells ``progress`` at the beginning and after each. Raises
     JavaMissing, JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
@@ -115,7 +117,7 @@ def _fetch(
         )
         for jar in missing:
             place = jar.coordinate
-            downloaded = Path(scratch, place.group, place.name, f"{place.version}.jar")
+            downloaded = Path(scratch, place.group, place.name, place.file)
             _checked(jar, downloaded).replace(folder / jar.file_name)
 
 

@@ -172,7 +172,11 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(mirror: Mirror) 
 
 def test_the_lock_of_the_package_is_whole() -> None:
     sets = read_lock()
-    assert {name: len(listed) for name, listed in sets.items()} == {"spark": 11, "broker": 46}
+    assert {name: len(listed) for name, listed in sets.items()} == {
+        "spark": 11,
+        "broker": 46,
+        "registry": 1,
+    }
     every = {jar for listed in sets.values() for jar in listed}
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in every)
     assert len({jar.file_name for jar in every}) == len(every), "the cache is one flat folder"
