@@ -48,7 +48,7 @@ from measured import say
 from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.formats.strict_json.types import schema_of
-from rivermouth.formats.tasks import in_task_of
+from rivermouth.formats.tasks import decoder_of
 from rivermouth.operate.by_files import unnamed
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit
 from rivermouth.warehouse.delta.vectors import deleted_rows
@@ -91,7 +91,7 @@ def a_pipeline() -> Pipeline:
     """Upserts by ``id``."""
     source = {"topics": ("t",), "format": "json"}
     target = {"table": "silver.t", "mode": "upsert", "keys": ("id",)}
-    given = {"name": "p", "source": source, "columns": COLUMNS, "target": target}
+    given = {"name": "p", "source": source, "ddl": COLUMNS, "target": target}
     return Pipeline.model_validate(given)
 
 
@@ -224,7 +224,7 @@ class Upserts:
         log = self.table.log
         self.compaction = Compaction(log, self.files, witness, index.deleted_of, *made)
         bad = QuarantineTarget(Folder(f"{self.path}_bad", LEAVES, tight=False), "c", "p", 1, {})
-        decode = in_task_of(pipeline, keyed=True)
+        decode = decoder_of(pipeline)
         self.writing = Writing(into, bad, decode, self.by_files.reduction)
 
     def land(self, keys: Keys) -> Took:

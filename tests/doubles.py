@@ -468,7 +468,7 @@ def a_pipeline(
     return Pipeline(
         name=PIPELINE,
         source=source.model_copy(update={"start": start} if start is not None else {}),
-        columns=(Column("id", "BIGINT"),),
+        ddl=(Column("id", "BIGINT"),),
         target=Target(
             table=TableName("silver", "orders"),
             mode="upsert" if keys else "append",

@@ -1,7 +1,7 @@
 """For your own tests: a real broker as a pytest fixture, and functions that fill it.
 
 Name the module as a plugin, ``pytest_plugins = ["rivermouth.testing"]``, and use the fixture
-``rivermouth_broker`` or ``rivermouth_spark``. The module needs pytest.
+``rivermouth_broker``, ``rivermouth_registry`` or ``rivermouth_spark``. The module needs pytest.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # where confluent_kafka types it
 
 from rivermouth.local.broker import Broker
+from rivermouth.local.registry import LocalRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Record", "create_topic", "produce", "rivermouth_broker", "rivermouth_spark"]
+__all__ = [
+    "Record",
+    "create_topic",
+    "produce",
+    "rivermouth_broker",
+    "rivermouth_registry",
+    "rivermouth_spark",
+]
 
 Record = tuple[bytes | None, bytes | None, int]  # key, value, partition
 _PATIENT = {
@@ -33,6 +41,13 @@ def rivermouth_broker() -> Iterator[Broker]:
     """One running broker for the whole test session; each test needs its own topic names."""
     with Broker(settings=_PATIENT) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def rivermouth_registry() -> Iterator[LocalRegistry]:
+    """One running schema registry for the whole test session; each test needs its own subjects."""
+    with LocalRegistry() as registry:
+        yield registry
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 
 from rivermouth.databricks.doctor import check_workspace
 from rivermouth.databricks.workspace import missing_sdk
-from rivermouth.local.broker import HOST, free_port
+from rivermouth.local.server import HOST, free_port
 from rivermouth.operate.doctor import Check
 from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.identity import USER

@@ -16,7 +16,7 @@ from databricks.sdk.dbutils import RemoteDbUtils
 from rivermouth.config import Secrets
 from rivermouth.databricks.workspace import of_dbutils, of_workspace, secrets_here
 from rivermouth.errors import SecretUnavailable
-from rivermouth.local.broker import HOST, free_port
+from rivermouth.local.server import HOST, free_port
 from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import client_of, config_of, environ_of

@@ -13,9 +13,9 @@ from types import TracebackType
 import pyspark
 
 from rivermouth.local import supervisor
-from rivermouth.local.broker import HOST, free_port, is_free
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_file, find_java
+from rivermouth.local.server import HOST, free_port, is_free
 from rivermouth.local.session import BRIEF, DELTA, session_settings
 
 _PATIENCE_S = 120.0

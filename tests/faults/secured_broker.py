@@ -10,7 +10,8 @@ from typing import Any
 
 import confluent_kafka.admin
 
-from rivermouth.local.broker import HOST, Broker, free_port
+from rivermouth.local.broker import Broker
+from rivermouth.local.server import HOST, free_port
 
 _ADMIN: Any = confluent_kafka.admin  # rights have no types
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

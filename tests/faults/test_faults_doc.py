@@ -13,7 +13,7 @@ import pytest
 
 from rivermouth import errors
 from rivermouth.config import codes
-from rivermouth.config.registry import FORMATS
+from rivermouth.config.formats import FORMATS
 from rivermouth.errors import ConfigError, RivermouthError
 
 pytestmark = pytest.mark.unit

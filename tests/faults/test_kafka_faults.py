@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load, unresolved
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.broker import Broker, free_port
+from rivermouth.local.broker import Broker
+from rivermouth.local.server import free_port
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport

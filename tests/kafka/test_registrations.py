@@ -19,8 +19,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from rivermouth.config.formats import FORMATS
 from rivermouth.config.platforms import LOCAL, SERVERLESS
-from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES
+from rivermouth.config.registry import LANDINGS, SHAPES
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from tests.commands import command

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rivermouth.config.formats import FORMATS, Format
 from rivermouth.config.platforms import Capability
-from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES, Format, Landing, Shape
+from rivermouth.config.registry import LANDINGS, SHAPES, Landing, Shape
 
 PAIRS = Format(
     name="pairs",
-    decoder="tests.kinds.pairs:value",
+    decoder="tests.kinds.pairs:decoder",
     reader="tests.kinds.pairs_reader:reader",
     reasons={"RM603": "the value is not a list of name=value that fits the configured schema"},
 )

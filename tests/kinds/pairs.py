@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from rivermouth.config import Column
-from rivermouth.formats.decoder import ValueDecoder
+from rivermouth.formats.arrow import Decoded
+from rivermouth.formats.strict_json.types import JsonSettings, schema_of
+from rivermouth.formats.text import column_of
 
 
-def value(columns: Sequence[Column], _: Mapping[str, Any]) -> ValueDecoder:
-    """What decodes values; RM603 for text without ``=`` or with a value that does not fit."""
-    types = {each.name: each.type for each in columns}
+@dataclass(frozen=True)
+class Pairs:
+    """Decodes such records for the columns of the schema."""
 
-    def field(pairs: SparkColumn, name: str) -> SparkColumn:
-        return _text(pairs, name).try_cast(types[name])
+    schema: pa.Schema
 
-    def fault(pairs: SparkColumn) -> SparkColumn:
-        unfit = (_text(pairs, each).isNotNull() & field(pairs, each).isNull() for each in types)
-        no_pair = F.exists(pairs, lambda pair: ~pair.contains("="))
-        return F.when(reduce(or_, unfit, pairs.isNull() | no_pair), F.lit("RM603"))
+    def decode(self, values: pa.Array) -> Decoded:
+        """RM603 for text without ``=`` or with a value that does not fit."""
+        given = values.to_pylist()
+        pairs = [_pairs(each) if each else None for each in given]
+        both = zip(pairs, given, strict=True)
+        reasons = ["no pairs" if pair is None and value else None for pair, value in both]
+        columns = []
+        for field in self.schema:
+            texts = pa.array([None if p is None else p.get(field.name) for p in pairs], pa.string())
+            column, unfit = column_of(texts, field.type, JsonSettings())
+            columns.append(column)
+            for at, why in unfit.items():
+                reasons[at] = why
+        good = [p is not None and r is None for p, r in zip(pairs, reasons, strict=True)]
+        mask = pa.array([not each for each in good])
+        rows = pa.StructArray.from_arrays(columns, fields=list(self.schema), mask=mask)
+        return Decoded.of(rows, pa.array(reasons, pa.string()), "RM603")
 
-    text = F.try_validate_utf8(F.col("value").cast("string"))
-    return ValueDecoder(parsed=F.split(text, ";"), field=field, fault=fault)
+
+def _pairs(value: bytes) -> dict[str, str] | None:
+    try:
+        parts = [each.partition("=") for each in value.decode().split(";")]
+    except UnicodeDecodeError:
+        return None
+    if not all(sign for _, sign, _ in parts):
+        return None
+    return {name: text for name, _, text in reversed(parts)}
 
 
-def _text(pairs: SparkColumn, name: str) -> SparkColumn:
-    first = F.get(F.filter(pairs, lambda pair: pair.startswith(f"{name}=")), F.lit(0))
-    return F.substring(first, len(name) + 2, 2**31 - 1)
+def decoder(columns: Sequence[Column], _: Mapping[str, Any]) -> Pairs:
+    """What decodes values."""
+    return Pairs(schema_of(columns))

@@ -7,13 +7,32 @@ from typing import Any
 
 import pyarrow as pa
 
+from rivermouth.verification.formats.json_scalars import settings_of
 from rivermouth.verification.formats.keys import from_text
-from rivermouth.verification.formats.reader import Reader, Undecodable
+from rivermouth.verification.formats.reader import NOT_VERIFIABLE, Reader, Undecodable
 
 
-def reader(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
+def unsure(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]) -> Reader:
+    """The same, but of a value that does not fit its column it can tell nothing."""
+    reads = [reader(schema, [name], decoder) for name in columns]
+
+    def read(value: bytes) -> tuple[Any, ...]:
+        return tuple(_or_unknown(each, value) for each in reads)
+
+    return read
+
+
+def _or_unknown(read: Reader, value: bytes) -> Any:
+    try:
+        return read(value)[0]
+    except Undecodable:
+        return NOT_VERIFIABLE
+
+
+def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]) -> Reader:
     """A reader of ``columns``; see ``Reader``."""
-    casts = [(name, from_text(schema.field(name).type)) for name in columns]
+    settings = settings_of(decoder)
+    casts = [(name, from_text(schema.field(name).type, settings)) for name in columns]
 
     def read(value: bytes) -> tuple[Any, ...]:
         try:

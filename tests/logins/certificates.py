@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from rivermouth.local.broker import HOST
+from rivermouth.local.server import HOST
 
 PASSWORD = "store-password"
 

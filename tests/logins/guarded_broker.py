@@ -11,7 +11,8 @@ from typing import Any
 
 import confluent_kafka.admin
 
-from rivermouth.local.broker import HOST, Broker, free_port
+from rivermouth.local.broker import Broker
+from rivermouth.local.server import HOST, free_port
 from tests.logins.certificates import Authority, Files
 from tests.logins.token_server import AUDIENCE, CLIENT, TokenServer
 

@@ -18,7 +18,7 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from rivermouth.local.broker import HOST
+from rivermouth.local.server import HOST
 from tests.logins.certificates import Files
 
 CLIENT, AUDIENCE = "ingest", "kafka"

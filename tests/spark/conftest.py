@@ -45,7 +45,7 @@ def a_pipeline(**target: Any) -> Pipeline:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json", "key": key},
-            "columns": schema,
+            "ddl": schema,
             "target": {
                 "table": "silver.orders",
                 "mode": "upsert",

@@ -95,7 +95,7 @@ def made(bench: Bench, commit: str = "auto", **properties: str) -> Table:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": "n BIGINT",
+            "ddl": "n BIGINT",
             "target": {"table": "bronze.numbers", "commit": commit, "properties": properties},
         }
     )

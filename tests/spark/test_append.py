@@ -31,7 +31,7 @@ def a_pipeline(columns: str = "n BIGINT") -> Pipeline:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": columns,
+            "ddl": columns,
             "target": {"table": "bronze.numbers"},
         }
     )

@@ -126,7 +126,7 @@ def test_where_other_columns_or_rows_may_be_large_all_are_measured(
     given = {
         "name": "p",
         "source": {"topics": ("t",), "format": "json"},
-        "columns": "n BIGINT",
+        "ddl": "n BIGINT",
         "target": {"table": "bronze.numbers"},
         **pipeline,
     }

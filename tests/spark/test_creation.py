@@ -38,7 +38,7 @@ def of_every_type(**settings: Any) -> Pipeline:
     kinds = [each for each in SIMPLE if each != "TIMESTAMP_NTZ"]
     columns = [Column(f"of_{each.lower()}", each) for each in kinds]
     more = (*columns, Column("nested", NESTED))
-    return a_pipeline(**settings).model_copy(update={"columns": more})
+    return a_pipeline(**settings).model_copy(update={"ddl": more})
 
 
 def said(path: Path) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_types_are_told_as_spark_tells_them(rivermouth_spark: SparkSession) -> N
 def test_spark_creates_what_asks_for_more_than_is_known() -> None:
     plain = of_every_type()
     target = plain.target.model_copy(update={"properties": {"delta.appendOnly": "true"}})
-    without_zone = plain.model_copy(update={"columns": (Column("at", "ARRAY<TIMESTAMP_NTZ>"),)})
+    without_zone = plain.model_copy(update={"ddl": (Column("at", "ARRAY<TIMESTAMP_NTZ>"),)})
     default = "spark.databricks.delta.properties.defaults.appendOnly"
     assert why_by_spark(plain, ["spark.driver.memory"]) == ""
     assert why_by_spark(plain, [default])

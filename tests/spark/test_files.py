@@ -15,7 +15,7 @@ import pytest
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.formats.decoder import decoder
-from rivermouth.formats.tasks import InTask
+from rivermouth.formats.tasks import Decoder
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
@@ -225,7 +225,7 @@ def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all
 def failing(
     into: Folder,
     apart: QuarantineTarget,
-    decode: InTask | None,
+    decode: Decoder | None,
     reduction: Reduction | None,
     dies: bool,
 ) -> Any:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.config.registry import FORMATS
 from rivermouth.protocol.commits import app_id
 from rivermouth.warehouse.spark_commits import session_confs
 from tests.reading import table_at
@@ -68,12 +65,7 @@ def test_rows_that_are_added_are_in_the_change_feed(bench: Bench) -> None:
     ]
 
 
-@pytest.mark.parametrize("in_task", [True, False])
-def test_a_task_decodes_what_it_writes_unless_the_format_leaves_that_to_spark(
-    bench: Bench, in_task: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = FORMATS.by_name["json"]
-    monkeypatch.setitem(FORMATS.by_name, "json", known if in_task else replace(known, in_task=None))
+def test_a_task_decodes_what_it_writes(bench: Bench) -> None:
     table = made(bench)
     empty, twice = (None, b"", 0, 5), (None, b'{"n": 1, "n": 2}', 0, 6)
     table.land([*GOOD, BAD, empty, twice, (None, None, 0, 7), (None, b"{}", 0, 8)])

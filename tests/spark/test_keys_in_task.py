@@ -1,4 +1,4 @@
-"""What a task makes of keys and tombstones is what Spark makes of them."""
+"""What Spark is given of keys and tombstones is what a task makes of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.formats.tasks import in_task_of
+from rivermouth.formats.tasks import decoder_of
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = pytest.mark.spark
@@ -39,6 +39,7 @@ def pipeline(form: str | None, key: str = "order_id") -> Pipeline:
 CASES = [
     pipeline("json"),
     pipeline("json", "status"),
+    pipeline("string"),
     pipeline("string", "status"),
     pipeline("long"),
     pipeline("long", "rank"),
@@ -52,9 +53,7 @@ def test_tasks_and_spark_decode_the_same(bench: Bench, case: Pipeline) -> None:
     keys = KEYS[case.source.key or "json"]
     rows: list[RawRow] = [(key, value, 0, next(numbers)) for key in keys for value in VALUES]
     by_spark = decoder(case)(bench.raw(rows))
-    in_task = in_task_of(case, keyed=True)
-    assert in_task is not None
-
+    in_task = decoder_of(case)
     [raw] = bench.raw(rows).toArrow().combine_chunks().to_batches()
     found = in_task(raw).to_pylist()
     expected: list[dict[str, Any]] = by_spark.toArrow().to_pylist()
@@ -66,7 +65,3 @@ def test_tasks_and_spark_decode_the_same(bench: Bench, case: Pipeline) -> None:
         if ours["code"] is None:
             assert ours["key_columns"] == theirs["key_columns"]
             assert ours["tombstone"] or ours["row"] == theirs["row"]
-
-
-def test_a_text_key_of_another_column_is_left_to_spark() -> None:
-    assert in_task_of(pipeline("string"), keyed=True) is None

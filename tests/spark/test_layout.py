@@ -70,7 +70,7 @@ def laid_out(bench: Bench, columns: str, **target: Any) -> Table:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": columns,
+            "ddl": columns,
             "target": {"table": "bronze.numbers", **target},
         }
     )

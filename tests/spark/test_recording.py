@@ -44,7 +44,7 @@ def sending(bench: Bench, **target: Any) -> Sending:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": "n BIGINT",
+            "ddl": "n BIGINT",
             "target": {"table": "rivermouth.ledger_p", "mode": "send", "kafka": "out", **target},
         }
     )

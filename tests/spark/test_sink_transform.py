@@ -29,7 +29,7 @@ def a_pipeline(select: str, schema: str, target: dict[str, Any], function: str =
     own = {"transform": f"tests.spark.own_code:{function}"} if function else {"select": select}
     whole = {"table": "rivermouth.ledger_p", "mode": "send", "columns": schema, **target}
     source = {"topics": ("t",), "format": "json"}
-    facts = {"name": "p", "source": source, "columns": "n BIGINT", "target": whole}
+    facts = {"name": "p", "source": source, "ddl": "n BIGINT", "target": whole}
     return Pipeline.model_validate({**facts, **own})
 
 

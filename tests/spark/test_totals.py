@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS
+from rivermouth.config.formats import FORMATS
 from rivermouth.protocol.commits import Outcome
 from rivermouth.protocol.entry import RowCounts
 from tests.kinds.kinds import PAIRS

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS
 from rivermouth.errors import MissingPackage, TransformFailed
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.write.landing import Landing, Site
@@ -34,7 +33,7 @@ def a_pipeline(**made: Any) -> Pipeline:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": "n BIGINT",
+            "ddl": "n BIGINT",
             "target": {**target, "explode": made.pop("explode", False)},
             **made,
         }
@@ -244,13 +243,7 @@ def test_what_a_task_wrote_for_nothing_is_removed(bench: Bench, function: str) -
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("decodes", ["in tasks", "in Spark"])
-def test_the_metadata_of_records_stays_whoever_decodes_them(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, decodes: str
-) -> None:
-    if decodes == "in Spark":
-        by_name = {"json": replace(FORMATS.by_name["json"], in_task=None)}
-        monkeypatch.setattr(FORMATS, "by_name", by_name)
+def test_the_metadata_of_records_stays(bench: Bench) -> None:
     source = {"topics": ("t",), "format": "json", "metadata": ("key",)}
     own = Own(bench, FilesLanding)
     keyed: list[RawRow] = [(b"k%d" % n, each[1], *each[2:]) for n, each in enumerate(GOOD)]

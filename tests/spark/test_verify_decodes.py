@@ -33,7 +33,7 @@ def pipeline(columns: str) -> Pipeline:
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": columns,
+            "ddl": columns,
             "target": {"table": "bronze.p"},
         }
     )

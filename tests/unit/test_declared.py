@@ -17,10 +17,11 @@ from tests.wheel import ROOT, requirements
 pytestmark = pytest.mark.unit
 
 PACKAGE = ROOT / "src" / "rivermouth"
-EXTRAS = ("local", "databricks", "msk")
+EXTRAS = ("local", "databricks", "msk", "registry", "protobuf")
 DISTRIBUTIONS = {
     "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
     "databricks": "databricks-sdk",
+    "google": "protobuf",
     "ruamel": "ruamel.yaml",
 }
 """Whose a module is, where that has another name."""
@@ -29,6 +30,7 @@ COMPANIONS = {"py4j": "pyspark", "pydantic_core": "pydantic"}
 ONLY_IN = {
     "aws_msk_iam_sasl_signer": ("kafka/msk.py",),
     "databricks": ("databricks/",),
+    "google": ("formats/protobuf/", "verification/formats/protobuf.py"),
     # pytest loads both by itself.
     "pytest": ("testing.py", "databricks/templates/test_project.py"),
 }

@@ -135,7 +135,10 @@ def test_every_fault_of_the_page_happens_in_short_or_takes_long(runs: Runs) -> N
 def test_both_begin_with_every_room_of_the_product(runs: Runs, name: str) -> None:
     ids: frozenset[str] = getattr(runs, name)
     rooms = {each.split("/")[1] for each in ids}
-    assert rooms == {"bundle", "connect", "faults", "kafka", "logins", "spark", "unit", "warehouse"}
+    assert rooms == {
+        *("bundle", "connect", "faults", "kafka", "logins", "records", "spark", "unit"),
+        "warehouse",
+    }
 
 
 SENT = {"P14", "P15"}

@@ -38,7 +38,7 @@ class Site:
         pipeline = Pipeline(
             name=name,
             source=Source(topics=Topics(("t",)), format="json"),
-            columns=(Column("id", "BIGINT"),),
+            ddl=(Column("id", "BIGINT"),),
             target=Target(table=TableName(self.schema, f"{name}_{next(self.numbers)}")),
         )
         address = self.warehouse.address(pipeline.target.table)

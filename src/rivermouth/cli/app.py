@@ -61,6 +61,7 @@ app.add_typer(settings.config, name="config")
 app.add_typer(machine.bundle, name="bundle")
 app.command("doctor")(machine.doctor)
 app.command("broker")(machine.broker)
+app.command("registry")(machine.registry)
 app.command("demo")(machine.demo)
 
 

@@ -76,8 +76,10 @@ def verify(
     """
     config = load_config(file)
     names = config.selected(select)
+    from rivermouth.local.scratch import scratch_root
     from rivermouth.run.outcome import NOT_OK, Shares, read_since, verified
     from rivermouth.run.text import as_json
+    from rivermouth.schemas.known import schemas_of
     from rivermouth.verification import beside_offsets
     from rivermouth.verification import verify as verify_pipelines
 
@@ -91,6 +93,7 @@ def verify(
         proofs=beside_offsets(config.folder),
         record=record,
         processes=processes or _at_once(),
+        schemas=schemas_of(config, known_secrets(), scratch_root()),
     )
     if json:
         as_json(found.as_dict())

@@ -9,6 +9,7 @@ names, see ``beside``.
 """
 
 from rivermouth.config.columns import Column
+from rivermouth.config.encoding import Timestamps
 from rivermouth.config.loader import load
 from rivermouth.config.models import Config, Kafka
 from rivermouth.config.names import OFFSETS_TABLE, Catalog, TableName
@@ -18,7 +19,7 @@ from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.sinks import Delivery
-from rivermouth.config.source import Source, Timestamps
+from rivermouth.config.source import Source
 from rivermouth.config.start import At, Start
 from rivermouth.config.topics import Topics
 from rivermouth.config.totals import KeyPart, Measure

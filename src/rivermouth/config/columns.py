@@ -17,6 +17,7 @@ SIMPLE = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"),
     *("STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ"),
 )
+PRIMITIVE = (*SIMPLE, "DECIMAL")
 NESTED = ("ARRAY", "MAP", "STRUCT")
 SYNONYMS = {
     "BYTE": "TINYINT",
@@ -27,7 +28,7 @@ SYNONYMS = {
     "DEC": "DECIMAL",
     "NUMERIC": "DECIMAL",
 }
-TYPES = (*SIMPLE, "DECIMAL", *NESTED, *SYNONYMS)
+TYPES = (*PRIMITIVE, *NESTED, *SYNONYMS)
 MEANT = {  # names of other systems, which are spelt too differently to be found by resemblance
     "VARCHAR": "STRING",
     "CHAR": "STRING",
@@ -48,10 +49,14 @@ LISTING = ", ".join((*SIMPLE, "DECIMAL(p,s)", "ARRAY<…>", "MAP<STRING, …>", 
 
 @dataclass(frozen=True)
 class Column:
-    """``type`` is SQL text, normalised: ``BIGINT``, ``DECIMAL(12,2)``, ``STRUCT<a: INT>``."""
+    """``type`` is SQL text, normalised: ``BIGINT``, ``DECIMAL(12,2)``, ``STRUCT<a: INT>``.
+
+    ``required``: it is NOT NULL.
+    """
 
     name: str
     type: str
+    required: bool = False
 
     @property
     def kind(self) -> str:
@@ -140,11 +145,10 @@ class _Parser:
             message = "{path} names the column {found}, which is reserved"
             self._fault(message, kind=Kind.BAD_COLUMN, fix="give it another name", back=1)
         self._accept(":")
-        type_ = self._type(0)
-        self._not_null()
+        type_, required = self._type(0), self._not_null()
         if self._accept("COMMENT") and self._take().kind != "text":
             self._stop("{path} needs a text in single quotes after COMMENT", back=1)
-        return Column(name, type_)
+        return Column(name, type_, required)
 
     def _name(self, taken: set[str]) -> str:
         token = self._take()
@@ -227,14 +231,16 @@ class _Parser:
             self._accept(":")
             shown = name if _PLAIN.fullmatch(name) else f"`{name}`"
             fields.append(f"{shown}: {self._type(depth + 1)}")
-            self._not_null()
+            if self._not_null():
+                fix = "remove it: it is checked of columns alone"
+                self._fault("{path} says NOT NULL inside of a type", fix=fix, back=2)
         return ", ".join(fields)
 
-    def _not_null(self) -> None:
-        if self._accept("NOT"):
+    def _not_null(self) -> bool:
+        found = self._accept("NOT")
+        if found:
             self._expect("NULL")
-            fix = "remove it: a field that is missing in a record becomes null"
-            self._fault("{path} says NOT NULL, which is not checked", fix=fix, back=2)
+        return found
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]

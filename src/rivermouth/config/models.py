@@ -6,9 +6,9 @@ file's own words (aliases, options given in place) into them; ``loader`` reports
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -19,10 +19,11 @@ from rivermouth.config.problems import checked, closest
 from rivermouth.config.retry import Retry
 from rivermouth.config.secret import Secret, SecretName, Secrets
 from rivermouth.config.settings import InPlace, Model, Unwritten, given
-from rivermouth.config.shared_rules import shared_faults
+from rivermouth.config.shared_rules import shared_faults, without_registry
 from rivermouth.config.value_types import (
     KafkaOptions,
     OffsetsRetention,
+    RegistryOptions,
     SparkConf,
     Version,
     Warehouse,
@@ -30,15 +31,13 @@ from rivermouth.config.value_types import (
 from rivermouth.errors import ConfigError
 
 
-class Kafka(Model):
-    """Options of the Kafka client, word for word and without a prefix."""
+class Client(Model):
+    """Options of a client, word for word and without a prefix.
 
-    options: Annotated[KafkaOptions, InPlace()]
-    """Values under sensitive names, and those that refer to secrets, are ``Secret``."""
+    Values under sensitive names, and those that refer to secrets, are ``Secret``.
+    """
 
-    @property
-    def bootstrap_servers(self) -> str:
-        return str(self.options["bootstrap.servers"])
+    options: Annotated[Mapping[str, str | Secret], InPlace()]
 
     @property
     def secret_names(self) -> list[SecretName]:
@@ -57,12 +56,46 @@ class Kafka(Model):
         }
 
 
+class Kafka(Client):
+    """Options of the Kafka client."""
+
+    options: Annotated[KafkaOptions, InPlace()]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return str(self.options["bootstrap.servers"])
+
+
+class SchemaRegistry(Client):
+    """Options of confluent-kafka's client of schema registries."""
+
+    options: Annotated[RegistryOptions, InPlace()]
+
+    @property
+    def url(self) -> str:
+        """The addresses: several with commas."""
+        return str(self.options["url"])
+
+
+C = TypeVar("C", bound=Client)
+
+
+def _without_secrets(client: C) -> C:
+    plain = {each: value for each, value in client.options.items() if isinstance(value, str)}
+    return client.model_copy(update={"options": plain})
+
+
 class Config(Model):
     """A whole configuration file: one cluster, one warehouse, and pipelines by name."""
 
     version: Version = Field(description="The version of this format.")
     kafka: Kafka = Field(
         description="Options of the Kafka client, word for word and without a prefix."
+    )
+    schema_registry: SchemaRegistry | None = Field(
+        default=None,
+        description="Options of confluent-kafka's client of schema registries, word for word: where"
+        " the schemas are that framed values name.",
     )
     warehouse: Warehouse = Field(
         description="Where the tables are: in a folder, or on Databricks in a catalog.",
@@ -96,10 +129,14 @@ class Config(Model):
         raise ConfigError((f"{where}, and this command needs a folder — {remedy}",))
 
     def without_secrets(self) -> Config:
-        """Without the Kafka options whose values are a ``Secret``, which cannot be pickled."""
-        options = self.kafka.options
-        plain = {each: value for each, value in options.items() if isinstance(value, str)}
-        return self.model_copy(update={"kafka": self.kafka.model_copy(update={"options": plain})})
+        """Without options whose values are a ``Secret``, which cannot be pickled."""
+        registry = self.schema_registry
+        return self.model_copy(
+            update={
+                "kafka": _without_secrets(self.kafka),
+                "schema_registry": registry and _without_secrets(registry),
+            }
+        )
 
     def writers(self, table: TableName) -> list[Pipeline]:
         """The pipelines whose target it is, in the order of the file."""
@@ -142,7 +179,8 @@ class Config(Model):
         ours = offsets_table_faults(self.warehouse, tables)
         found = {name: given(pipeline) for name, pipeline in self.pipelines.items()}
         spark = catalog_faults(self.warehouse, self.spark)
-        return checked(self, [*shared_faults(found), *ours, *spark])
+        schemas = [] if self.schema_registry else without_registry(found)
+        return checked(self, [*shared_faults(found), *ours, *spark, *schemas])
 
 
 _IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -38,6 +39,49 @@ def read_kafka_options(value: object) -> Mapping[str, str | Secret]:
     sound = [name for name, text in value.items() if isinstance(text, (str, Secret))]
     faults += login_faults({name: options[name] for name in sound})
     return checked(options, faults)
+
+
+NUMBERS = (
+    *("timeout", "cache.capacity", "cache.latest.ttl.sec"),
+    *("max.retries", "retries.wait.ms", "retries.max.wait.ms"),
+)
+"""The options of the client of schema registries that are numbers."""
+
+
+def read_registry_options(value: object) -> Mapping[str, str | Secret]:
+    """The section ``schema_registry``, as that of ``kafka``. Raises ``Refused``."""
+    if not isinstance(value, Mapping):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a mapping, not {value}"))
+    faults: list[Fault] = []
+    options: dict[str, str | Secret] = {}
+    for name, text in value.items():
+        if not isinstance(text, (str, Secret)):
+            faults.append(Fault(Kind.WRONG_TYPE, "{path} must be text, not {value}", path=(name,)))
+            continue
+        number = isinstance(text, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", text)
+        if name in NUMBERS and not number:
+            fault = Fault(Kind.WRONG_TYPE, "{path} must be a number, not {value}", path=(name,))
+            faults.append(fault)
+        hide = isinstance(text, str) and sensitive(name)
+        options[name] = Secret(str(text)) if hide else text
+    if "url" not in value:
+        fix = "add url: http://host:8081"
+        faults.append(Fault(Kind.MISSING_KEY, "{path} lacks url", fix=fix, at_key=True))
+    elif not isinstance(value["url"], str):
+        message = "{path} cannot be a secret: messages name the address"
+        faults.append(Fault(Kind.BAD_VALUE, message, path=("url",)))
+    else:
+        faults += _url_faults(value["url"])
+    return checked(options, faults)
+
+
+def _url_faults(urls: str) -> Iterator[Fault]:
+    for each in urls.split(","):
+        if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", each.strip()):
+            message = "{path} must be http://host:port, or several with commas, not {value}"
+            fix = "write a login as basic.auth.user.info" if "@" in each else ""
+            yield Fault(Kind.BAD_VALUE, message, path=("url",), fix=fix)
+            return
 
 
 def check_source_options(value: Mapping[str, str]) -> Mapping[str, str]:

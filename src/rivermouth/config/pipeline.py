@@ -12,9 +12,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
+from rivermouth.config.encoding import Framing, framing_of, schema_text
+from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
+from rivermouth.config.paths import Fields, reading
 from rivermouth.config.problems import Fault, Kind, Refused, checked
-from rivermouth.config.registry import FORMATS, SHAPES, Format, KeyForm, Shape
+from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.settings import Instead, Model, Unwritten, given
@@ -48,7 +51,7 @@ from rivermouth.config.value_types import (
     ShapeName,
     Table,
 )
-from rivermouth.config.values import Commit
+from rivermouth.config.values import Commit, OnEmpty
 
 JsonValue = str | bool | list[str] | None
 
@@ -122,11 +125,12 @@ class Pipeline(Model):
 
     name: Annotated[PipelineName, Unwritten()]
     source: Source = Field(description="What is read.")
-    columns: Columns = Field(
+    ddl: Columns = Field(
         validation_alias="schema",
         description="The columns of the records, and of the table unless others are made of them.",
         examples=["order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP"],
     )
+    fields: Fields = ()
     transform: Transform = None
     select: Select = None
     target: Target = Field(description="What is written.")
@@ -138,10 +142,17 @@ class Pipeline(Model):
     )
     trigger: Trigger = TEN_SECONDS
     retry: RetryTimes = Retry()
+    schemas: Annotated[Mapping[int, str | None], Unwritten()] = Field(default={}, repr=False)
+    """Schemas of the registry by their numbers, as far as a run knows them; None: there is none."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Pipeline:
         return checked(self, pipeline_faults(given(self)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the records."""
+        return self.ddl
 
     @property
     def ledger_name(self) -> str:
@@ -162,18 +173,37 @@ class Pipeline(Model):
     def decoder(self) -> dict[str, Any]:
         """What decodes its records, as the ledger names it; JSON values.
 
-        Told is what is not the default: another version than 1, and settings. ``key_version`` is
-        that of a form of message keys that is not the format's own.
+        Told is what is not the default: another version than 1, and settings. ``schema_file`` is
+        the text of the schema, and ``not_null`` are columns. ``key`` tells the same of a form of
+        message keys that is not the format's own.
         """
         known, form, source = self.format, self.key_form, self.source
         named: dict[str, Any] = {"version": known.version} if known.version > 1 else {}
         if form is not None and form != known.key and form.version > 1:
-            named["key_version"] = form.version
-        if source.lenient:
-            named["lenient"] = sorted(source.lenient)
-        if source.timestamps.given:
-            named["timestamps"] = source.timestamps.given
-        return named
+            named["key"] = {"version": form.version}
+        given = {
+            "lenient": sorted(source.lenient),
+            "timestamps": source.timestamps.given,
+            "on_empty": "" if source.on_empty is OnEmpty.QUARANTINE else source.on_empty.value,
+            "framing": "" if self.framing is Framing.NONE else self.framing.value,
+            "schema_file": schema_text(source.format, source.schema_file),
+            "message": source.message,
+            "csv": source.csv.given,
+            "from": {each.column: [*each.texts] for each in self.fields},
+            "not_null": sorted(each.name for each in self.columns if each.required),
+        }
+        return {**named, **{name: value for name, value in given.items() if value}}
+
+    @property
+    def framing(self) -> Framing:
+        """What stands ahead of each value."""
+        source = self.source
+        return framing_of(source.format, source.framing, source.schema_file)
+
+    @property
+    def reading(self) -> tuple[Column, ...]:
+        """The fields of records that give the columns, as columns themselves."""
+        return reading(self.columns, self.fields)
 
     @property
     def key_form(self) -> KeyForm | None:

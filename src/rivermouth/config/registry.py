@@ -1,10 +1,9 @@
-"""What a file may choose by name: formats, shapes, ways to land rows, and where their code is."""
+"""What a file may choose by name: shapes, ways to land rows, and where their code is."""
 
 from __future__ import annotations
 
 import pkgutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from rivermouth.config.platforms import Capability, Platform
 from rivermouth.errors import ConfigError, MissingPackage, RivermouthError
 
 Reference = str
-"""``module:name``, for example ``rivermouth.formats.json:value``."""
+"""``module:name``, for example ``rivermouth.formats.json:decoder``."""
 
 
 def own(reference: Reference) -> Any:
@@ -44,145 +43,6 @@ def resolve(reference: Reference) -> Any:
             found=str(fault),
             remedy="Correct the registration, or install the package that its module needs",
         ) from fault
-
-
-@dataclass(frozen=True)
-class KeyForm:
-    """How a message key holds the key columns (``source.key``).
-
-    ``decoder`` is ``(Sequence[Column], settings) -> pyspark Column``: a struct of the key columns,
-    made from the column ``key``; null where the key does not give them. Or what it gives is a
-    ``formats.arrow.InArrow``. ``reader`` is the checker's own reading, see
-    ``verification.formats``. ``single``: it holds one column; ``integral``: of integers.
-    ``in_task`` is ``(Sequence[Column], settings) -> formats.arrow.InArrow | None``: the same
-    without Spark; None: Spark decodes, then or always.
-    ``version`` is as in ``Format``, and so are the settings: those that the format takes.
-    """
-
-    name: str
-    decoder: Reference
-    reader: Reference
-    single: bool = False
-    integral: bool = False
-    version: int = 1
-    in_task: Reference | None = None
-
-
-@dataclass(frozen=True)
-class Format:
-    """How the value of a record is encoded (``source.format``).
-
-    ``decoder`` is ``(Sequence[Column], settings) -> formats.decoder.ValueDecoder``. ``reader`` is
-    the checker's own reading, see ``verification.formats``. ``settings`` are the names of those
-    settings of ``source`` that both take. ``reasons`` says what each code of the decoder means.
-    ``key`` is its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
-    formats.tasks.InTask``: the same decoder without Spark, for tasks that write the rows, fold
-    them to totals or divert bad ones; None: Spark decodes before them. Such a format also
-    decodes ``in_arrow`` (``ValueDecoder``).
-
-    ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
-    of its records, if it is not 1. Raises ValueError if ``reasons`` redefine a code that any format
-    has.
-    """
-
-    name: str
-    decoder: Reference
-    reader: Reference
-    reasons: Mapping[str, str]
-    key: KeyForm | None = None
-    in_task: Reference | None = None
-    version: int = 1
-    settings: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        taken = REASONS.keys() & self.reasons.keys()
-        if taken:
-            codes = ", ".join(sorted(taken))
-            raise ValueError(f"format {self.name}: {codes} has the same meaning in every format")
-
-    @property
-    def all_reasons(self) -> dict[str, str]:
-        """Why a record of this format may go to quarantine, by code."""
-        return {**REASONS, **self.reasons}
-
-
-REASONS: Mapping[str, str] = {
-    "RM601": "a null value, which names no row to delete here",
-    "RM602": "an empty value",
-    "RM604": "the message key does not give the key columns",
-    "RM605": "a key column is null",
-    "RM606": "with the records of its key in this batch, a sum would not fit into its column",
-    "RM607": "the column that names the topic to send it to is null",
-    "RM608": "the column that names the topic to send it to holds none of the configured topics",
-    "RM609": "the column that names the partition to send it to is negative",
-}
-"""Why a record of any format may go to quarantine, by code."""
-
-
-_JSON: Reference = "rivermouth.verification.formats.json:reader"
-SENT: Reference = "rivermouth.verification.formats.json:sent"
-"""The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
-
-
-@dataclass
-class Formats:
-    """The formats that are known, by name."""
-
-    by_name: dict[str, Format] = field(default_factory=dict)
-    plain_keys: dict[str, KeyForm] = field(default_factory=dict)
-
-    def register(self, known: Format) -> None:
-        """Add a format, or replace the one of its name."""
-        self.by_name[known.name] = known
-
-    def register_key(self, known: KeyForm) -> None:
-        """Add a form of message keys that belongs to no format, or replace the one of its name."""
-        self.plain_keys[known.name] = known
-
-    @property
-    def keys(self) -> dict[str, KeyForm]:
-        """The forms of message keys, by name: plain ones, and those of formats."""
-        of_formats = (each.key for each in self.by_name.values())
-        return {**self.plain_keys, **{each.name: each for each in of_formats if each is not None}}
-
-
-FORMATS = Formats(
-    by_name={
-        "json": Format(
-            name="json",
-            decoder="rivermouth.formats.json:value",
-            reader=_JSON,
-            reasons={
-                "RM603": "the value is not one JSON object that fits the configured schema",
-            },
-            key=KeyForm(
-                name="json",
-                decoder="rivermouth.formats.json:key",
-                in_task="rivermouth.formats.json:key",
-                reader=_JSON,
-            ),
-            in_task="rivermouth.formats.json:in_task",
-            settings=frozenset({"timestamps", "lenient"}),
-        ),
-    },
-    plain_keys={
-        "string": KeyForm(
-            name="string",
-            decoder="rivermouth.formats.keys:string",
-            in_task="rivermouth.formats.keys:string_in_task",
-            reader="rivermouth.verification.formats.keys:string",
-            single=True,
-        ),
-        "long": KeyForm(
-            name="long",
-            decoder="rivermouth.formats.keys:long",
-            in_task="rivermouth.formats.keys:long_in_task",
-            reader="rivermouth.verification.formats.keys:long",
-            single=True,
-            integral=True,
-        ),
-    },
-)
 
 
 FILES = "files"

@@ -11,10 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rivermouth.config.columns import Column
+from rivermouth.config.encoding import (
+    fits_the_format,
+    has_such_columns,
+    leniencies_fit,
+    one_schema,
+    schema_is_sound,
+)
+from rivermouth.config.formats import FORMATS
 from rivermouth.config.layout import fits_together, lays_out, no_text_decides
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
+from rivermouth.config.paths import are_fields
 from rivermouth.config.problems import Fault, KeyPath, Kind, closest, listed
-from rivermouth.config.registry import FORMATS, SHAPES, Shape
+from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.settings import Given
 from rivermouth.config.sinks import (
     ONLY_TO_A_TOPIC,
@@ -26,7 +35,7 @@ from rivermouth.config.sinks import (
     sinks_fit,
     topics_are_chosen,
 )
-from rivermouth.config.source import fits_the_format, has_rows_of_records
+from rivermouth.config.source import has_rows_of_records
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
 from rivermouth.config.totals import (
@@ -266,6 +275,22 @@ RULES = (
     ),
     Rule(("target.mode", "source.metadata"), has_rows_of_records),
     Rule(("source.format", "source.lenient"), fits_the_format("lenient")),
+    Rule(("source.format", "source.lenient"), leniencies_fit),
+    Rule(("source.format", "source.on_empty"), fits_the_format("on_empty")),
+    Rule(("source.format", "source.framing"), fits_the_format("framing")),
+    Rule(("source.format", "source.schema_file"), fits_the_format("schema_file")),
+    Rule(("source.format", "source.message"), fits_the_format("message")),
+    Rule(
+        ("source.format", "source.csv.delimiter", "source.csv.null_value"),
+        fits_the_format("csv", "delimiter", "null_value"),
+    ),
+    Rule(
+        ("source.format", "source.framing", "source.schema_file", "source.message"),
+        one_schema,
+    ),
+    Rule(("source.format", "source.schema_file"), schema_is_sound),
+    Rule(("source.format", "schema"), has_such_columns),
+    Rule(("source.format", "schema", "columns"), are_fields),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("transform", "select"), at_most_one),

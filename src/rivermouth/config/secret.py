@@ -117,7 +117,8 @@ _REFERENCE = re.compile(
     r"|\$\{(?P<kind>[A-Za-z]+:)?"
 )
 KNOWN = (
-    "write ${env:NAME} or ${env:NAME:-default}, under kafka: also ${secret:scope/key}, "
+    "write ${env:NAME} or ${env:NAME:-default}, under kafka: and schema_registry: also "
+    "${secret:scope/key}, "
     "or $${ for a literal ${"
 )
 
@@ -172,8 +173,8 @@ def _replaced(
         return "${"
     if match["secret"] is not None:
         if not may_refer:
-            fix = "write the option at the top of the file, in the section kafka:"
-            message = "{path} cannot be a secret: only options under kafka: can"
+            fix = "write the option at the top of the file, in its section"
+            message = "{path} cannot be a secret: options under kafka: and schema_registry: can"
             raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
         name = substitute(match["secret"], environ, secret=secret)
         if not re.fullmatch(NAME, str(name)):

@@ -10,10 +10,11 @@ settings that are sound, also where pydantic refuses the section as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter, ValidationError
@@ -139,11 +140,13 @@ class Setting:
     @property
     def section(self) -> type[Model] | None:
         """The model of its value, if that is a section."""
-        return _model(self.info.annotation)
+        return _model(_given(self.info.annotation))
 
     @property
     def members(self) -> type[Model] | None:
         """The model of each member of its value, if that is a mapping of sections."""
+        if self.section is not None:
+            return None
         return next(
             (found for arg in get_args(self.info.annotation) if (found := _model(arg))), None
         )
@@ -164,6 +167,13 @@ def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
     return (*(each.key for each in found), *aliases)
 
 
+def _given(annotation: object) -> object:
+    """The type of a value that is there, of one that may be None."""
+    kinds = get_args(annotation)
+    some = [each for each in kinds if each is not NoneType]
+    return some[0] if NoneType in kinds and len(some) == 1 else annotation
+
+
 def _model(annotation: object) -> type[Model] | None:
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return annotation if issubclass(annotation, Model) else None
@@ -175,9 +185,9 @@ def one_of(names: Callable[[], Iterable[str]]) -> Callable[[], Schema]:
     return lambda: or_reference({"enum": [*names()]})
 
 
-def some_of(names: Sequence[str]) -> Callable[[], Schema]:
-    """The JSON Schema of a list of some of these ``names``."""
-    return lambda: {"type": "array", "items": {"enum": [*names]}, "uniqueItems": True}
+def some_of(names: Callable[[], Iterable[str]]) -> Callable[[], Schema]:
+    """The JSON Schema of a list of some of ``names``."""
+    return lambda: {"type": "array", "items": {"enum": [*names()]}, "uniqueItems": True}
 
 
 def or_reference(schema: Schema) -> Schema:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rivermouth.config.encoding import Framing, framing_of
+from rivermouth.config.formats import FORMATS
 from rivermouth.config.problems import Fault, KeyPath, Kind, listed
 from rivermouth.config.registry import SHAPES
 from rivermouth.config.settings import Given
@@ -30,6 +32,21 @@ def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
     yield from _of_tables(pipelines)
     yield from _of_ledgers(pipelines)
     yield from _of_groups(pipelines)
+
+
+def without_registry(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    """The faults of pipelines whose records name schemas, where nothing says where these are."""
+    asked = ("source.format", "source.framing", "source.schema_file")
+    for name, pipeline in pipelines.items():
+        if not all(each in pipeline for each in asked):
+            continue
+        known, framing, file = (pipeline[each] for each in asked)
+        named = FORMATS.by_name[known].schema_text is not None
+        if named and framing_of(known, framing, file) is Framing.CONFLUENT:
+            message = "{path} is {value}, whose records name their schema by a number"
+            fix = "add a section schema_registry:, or name a schema_file"
+            path: KeyPath = ("pipelines", name, "source", "format")
+            yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
 
 
 def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:

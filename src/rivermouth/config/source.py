@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
-from functools import partial
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from rivermouth.config.problems import Fault, KeyPath, Kind
-from rivermouth.config.registry import FORMATS, SHAPES
-from rivermouth.config.settings import InPlace, Model, SparkName, Written, one_of, some_of
+from rivermouth.config.encoding import Csv, FramingChoice, Lenient, SchemaFile, Timestamps
+from rivermouth.config.problems import Fault, Kind
+from rivermouth.config.registry import SHAPES
+from rivermouth.config.settings import InPlace, Model, SparkName, Written, some_of
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
     Count,
     DataLossChoice,
     Duration,
+    EmptyChoice,
     FormatName,
     GroupName,
     KeyFormName,
@@ -28,89 +28,7 @@ from rivermouth.config.value_types import (
     TaskCount,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime, read_choice, read_names
-
-
-class Unit(Enum):
-    """What a whole number in a TIMESTAMP column counts since 1970."""
-
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "us"
-    NANOSECONDS = "ns"
-
-
-class Fraction(Enum):
-    """What becomes of a part of a time that is less than a microsecond."""
-
-    CUT = "cut"
-
-
-UnitChoice = Annotated[
-    Unit,
-    BeforeValidator(lambda value: read_choice(Unit, value)),
-    Written(one_of(lambda: [each.value for each in Unit])),
-]
-FractionChoice = Annotated[
-    Fraction,
-    BeforeValidator(lambda value: read_choice(Fraction, value)),
-    Written(one_of(lambda: [each.value for each in Fraction])),
-]
-
-
-class Timestamps(Model):
-    """How times in records are read, beyond text of whole microseconds."""
-
-    unit: UnitChoice | None = Field(
-        default=None,
-        description="What a whole number in a `TIMESTAMP` column counts since 1970-01-01 UTC."
-        " Without it, such a number makes the record bad.",
-    )
-    fraction: FractionChoice | None = Field(
-        default=None,
-        description="`cut`: what is less than a microsecond is cut, towards the past. Without it,"
-        " such a time makes the record bad.",
-    )
-
-    @property
-    def given(self) -> dict[str, str]:
-        """What is given, by its key; plain text."""
-        given = {"unit": self.unit, "fraction": self.fraction}
-        return {key: each.value for key, each in given.items() if each is not None}
-
-
-_NONE = "its decoder takes no such setting; remove it"
-LENIENT = ("number_in_text", "anything_as_text", "repeated_names", "any_case")
-"""The names that ``source.lenient`` may have."""
-
-
-Lenient = Annotated[
-    tuple[str, ...],
-    BeforeValidator(partial(read_names, LENIENT)),
-    Written(some_of(LENIENT), "list of names, see below"),
-]
-
-
-def fits_the_format(setting: str, *keys: str) -> Callable[..., Iterator[Fault]]:
-    """The rule that the format of records has a decoder that knows a setting of ``source``.
-
-    ``keys`` are those of the section that it is, if it is one.
-    """
-
-    def faults(known: str, *values: object) -> Iterator[Fault]:
-        if setting in FORMATS.by_name[known].settings:
-            return
-        taking = [name for name, each in FORMATS.by_name.items() if setting in each.settings]
-        message = f"{{path}} has no meaning for format {known}"
-        fix = f"write format: {' or '.join(taking)}, or remove it" if taking else _NONE
-        paths: Sequence[KeyPath] = [(each,) for each in keys] or [()]
-        for path, value in zip(paths, values, strict=True):
-            if value not in (None, ()):
-                whole: KeyPath = ("source", setting, *path)
-                yield Fault(Kind.BAD_VALUE, message, path=whole, fix=fix, at_key=True)
-
-    return faults
-
+from rivermouth.config.values import OnDataLoss, OnEmpty, OnMissingTime, read_names
 
 PLACE = ("topic", "partition", "offset", "timestamp")
 """The fields of ``_kafka`` that every row has: by them it is proved."""
@@ -145,7 +63,7 @@ def _where() -> str:
 Metadata = Annotated[
     tuple[str, ...],
     BeforeValidator(read_metadata),
-    Written(some_of(METADATA), "list of `key`, `headers`", more=_where),
+    Written(some_of(lambda: METADATA), "list of `key`, `headers`", more=_where),
     Field(
         description="What the column `_kafka` holds of a record beside topic, partition, offset and"
         " timestamp, see [tables](tables.md#message-key-and-headers).",
@@ -192,6 +110,27 @@ class Source(Model):
         examples=[["orders"], {"pattern": "orders_.*"}, {"assign": {"orders": [0, 1]}}],
     )
     format: FormatName = Field(description="How the values of records are encoded.")
+    framing: FramingChoice | None = Field(
+        default=None,
+        description="What stands ahead of a value. `confluent`: a zero byte and the number of its"
+        " schema, as serialisers with a schema registry write them. `none`: nothing. By default"
+        " `confluent` where records need a schema and no `schema_file` is given, else `none`.",
+    )
+    schema_file: SchemaFile | None = Field(
+        default=None,
+        description="The file with the schema of records that do not name one: `.avsc` of Avro,"
+        " `.proto` or a descriptor set of Protobuf. A relative path begins at the folder of this"
+        " file.",
+        examples=["./order.avsc"],
+    )
+    message: str | None = Field(
+        default=None,
+        description="The full name of the message in `schema_file` that records are.",
+        examples=["shop.Order"],
+    )
+    csv: Annotated[Csv, Field(description="How lines are written, see [formats](records.md).")] = (
+        Csv()
+    )
     timestamps: Annotated[
         Timestamps, Field(description="How times in records are read, see [json](json.md).")
     ] = Timestamps()
@@ -199,6 +138,11 @@ class Source(Model):
         default=(),
         description="What records may have beyond the strict rules, see [json](json.md).",
         examples=[["number_in_text", "any_case"]],
+    )
+    on_empty: EmptyChoice = Field(
+        default=OnEmpty.QUARANTINE,
+        description="What becomes of a record that has none of the fields of `schema`, not even a"
+        " null one. `quarantine`: it is bad. `null`: it is a row of nulls.",
     )
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
         default=Start(),

@@ -167,8 +167,22 @@ Explode = Annotated[
         " one row at most.",
     ),
 ]
+
+
+def _read_made(value: object) -> object:
+    """Columns that own code makes. Raises ``Refused``, also for NOT NULL: nobody checks that."""
+    columns = read_columns(value)
+    assert isinstance(columns, tuple)
+    for each in columns:
+        if each.required:
+            message = f"{{path}} says NOT NULL of {each.name}, which is not checked"
+            fix = "remove it, and let the code see to it"
+            raise Refused(Fault(Kind.BAD_SCHEMA, message, fix=fix))
+    return columns
+
+
 MadeColumns = Annotated[
-    Annotated[tuple[Column, ...], BeforeValidator(read_columns), WithJsonSchema(_TEXT)] | None,
+    Annotated[tuple[Column, ...], BeforeValidator(_read_made), WithJsonSchema(_TEXT)] | None,
     Field(
         validation_alias="schema",
         description="The columns of the table, or of the rows that are sent, as SQL text, if"

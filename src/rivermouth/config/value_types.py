@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from rivermouth.config.columns import Column, read_columns
+from rivermouth.config.formats import FORMATS
 from rivermouth.config.names import (
     IDENTIFIER,
     LONGEST_GROUP,
@@ -26,8 +27,13 @@ from rivermouth.config.names import (
     read_pipeline_name,
     read_table,
 )
-from rivermouth.config.options import check_source_options, check_spark_names, read_kafka_options
-from rivermouth.config.registry import FORMATS, SHAPES, Shape
+from rivermouth.config.options import (
+    check_source_options,
+    check_spark_names,
+    read_kafka_options,
+    read_registry_options,
+)
+from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret, whole
 from rivermouth.config.settings import NAMES, Schema, Written, one_of, or_reference
@@ -38,6 +44,7 @@ from rivermouth.config.totals import Measure, check_keys, read_metrics
 from rivermouth.config.values import (
     Commit,
     OnDataLoss,
+    OnEmpty,
     OnMissingTime,
     check_count,
     check_names,
@@ -78,6 +85,26 @@ def _kafka() -> Schema:
         "type": "object",
         "properties": {"bootstrap.servers": _SERVERS},
         "required": ["bootstrap.servers"],
+        "additionalProperties": option,
+    }
+
+
+def _registry() -> Schema:
+    url = {
+        "description": "Where it is: several addresses with commas.",
+        "examples": ["http://localhost:8081"],
+        **_TEXT,
+        "not": {"pattern": SECRET},
+    }
+    option = {
+        "description": "An option of the client. A secret is written as a reference.",
+        "examples": ["${secret:scope/key}", "${env:NAME}"],
+        **_OPTION,
+    }
+    return {
+        "type": "object",
+        "properties": {"url": url},
+        "required": ["url"],
         "additionalProperties": option,
     }
 
@@ -165,6 +192,12 @@ DataLossChoice = Annotated[
     BeforeValidator(lambda value: read_choice(OnDataLoss, value)),
     Written(one_of(lambda: [each.value for each in OnDataLoss])),
 ]
+EmptyChoice = Annotated[
+    OnEmpty,
+    # YAML's own null is meant, too.
+    BeforeValidator(lambda value: read_choice(OnEmpty, "null" if value is None else value)),
+    Written(one_of(lambda: [each.value for each in OnEmpty])),
+]
 MissingTimeChoice = Annotated[
     OnMissingTime,
     BeforeValidator(lambda value: read_choice(OnMissingTime, value)),
@@ -189,6 +222,11 @@ KafkaOptions = Annotated[
     Mapping[str, str | Secret],
     BeforeValidator(read_kafka_options),
     Written(_kafka, "mapping", verbatim=True),
+]
+RegistryOptions = Annotated[
+    Mapping[str, str | Secret],
+    BeforeValidator(read_registry_options),
+    Written(_registry, "mapping", verbatim=True),
 ]
 Folder = Annotated[
     Path,

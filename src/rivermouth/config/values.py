@@ -22,6 +22,14 @@ class OnDataLoss(Enum):
     """Write the range into the ledger as lost, and continue after it."""
 
 
+class OnEmpty(Enum):
+    """What becomes of a record that shares no field with the columns."""
+
+    QUARANTINE = "quarantine"
+    NULL = "null"
+    """A row of nulls."""
+
+
 class OnMissingTime(Enum):
     """What a start at a time does with a partition that has no record of that time or later."""
 

@@ -245,9 +245,9 @@ class _Reader:
             text = text.replace("\a", "")  # so ruamel marks where it folded
         raw = self._text[node.start_mark.index : node.end_mark.index]
         secret = any(isinstance(step, str) and sensitive(step) for step in path)
-        in_kafka = path[:1] == ("kafka",)
+        in_client = path[:1] in (("kafka",), ("schema_registry",))
         try:
-            replaced = substitute(text, self._environ, secret=secret, may_refer=in_kafka)
+            replaced = substitute(text, self._environ, secret=secret, may_refer=in_client)
         except Refused as refused:
             return self._broken(node, path, *refused.faults)
         if isinstance(replaced, Secret):

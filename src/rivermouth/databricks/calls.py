@@ -32,6 +32,7 @@ from rivermouth.run.starting import (
     session_there,
 )
 from rivermouth.run.tables import status_table
+from rivermouth.schemas.known import schemas_of
 from rivermouth.verification import ProofFiles, Verification, beside_offsets, record_states
 from rivermouth.verification import verify as verify_pipelines
 from rivermouth.verification.tables.catalog import CatalogTables
@@ -157,6 +158,7 @@ def verify(
         since=moment,
         proofs=proofs,
         record=record,
+        schemas=schemas_of(known, secrets or secrets_here(), scratch_root()),
     )
     return _ShownVerification(found.pipelines)
 

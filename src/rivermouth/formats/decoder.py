@@ -1,190 +1,135 @@
-"""The decoder of a pipeline: what is common to all formats, around the registered one."""
+"""Decoded rows for Spark: the columns that are asked for, made in one pass of Python tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column as SparkColumn
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from rivermouth.config import KeyPart, Pipeline
-from rivermouth.config.registry import resolve
-from rivermouth.formats.arrow import InArrow
-from rivermouth.formats.tasks import Asked, Before, keys_of, settings_of, stage_of
+from rivermouth.config import Column, Pipeline
+from rivermouth.config.source import HEADERS, KAFKA_COLUMNS, PARTITION, PLACE
+from rivermouth.formats.arrow import REFUSAL, Rebatched, spare_what_is_loaded
+from rivermouth.formats.tasks import Decoder, decoder_of
+from rivermouth.spark.tables import quoted
 
-
-@dataclass(frozen=True)
-class ValueDecoder:
-    """What a format makes of the column ``value``, for the columns of a pipeline.
-
-    ``parsed`` is evaluated once per record, whatever its type. ``field`` takes a column by its
-    name out of the result; ``fault`` says by a code (``Format.reasons``) why the record is bad,
-    and is null for a good one. It is not asked for a null or empty value. Only ``parsed`` may read
-    Kafka's columns ``key`` and ``value``: the others find them gone where nobody asks for them.
-
-    ``in_arrow`` decodes before these columns are evaluated: they find its result in ``parsed``, and
-    in ``why`` what is wrong with the record. None: they decode by themselves.
-    """
-
-    parsed: SparkColumn
-    field: Callable[[SparkColumn, str], SparkColumn]
-    fault: Callable[[SparkColumn], SparkColumn]
-    in_arrow: InArrow | None = None
+Decode = Callable[[DataFrame], DataFrame]
+"""Makes decoded rows (``formats.tasks``) of Kafka's."""
 
 
 def decoder(
     pipeline: Pipeline, tasks: int | None = None, *, headers: bool = False, whole: bool = False
-) -> Callable[[DataFrame], DataFrame]:
-    """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decoded``.
+) -> Decode:
+    """What decodes Kafka rows (key, value, topic, partition, offset, timestamp).
 
     They have ``headers``, too, where ``source.metadata`` asks for them. The rows come in no more
     parts than ``tasks``, if that is given. ``headers``: they have this column, and it stays.
     ``whole``: those that became rows of an append keep ``key`` and ``value``, too.
-
-    The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
     """
     # Only the columns of an append ask nothing that makes a record bad after it was decoded.
     asks = pipeline.shape.keyed or pipeline.shape.sends
-    return _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
+    names = ("code", "reason", "key", "value", *(("headers",) if headers else ()))
+    place = (*PLACE, *pipeline.source.metadata)
+    return _by_tasks(pipeline, tasks, _Asked(None, place, names, whole or asks, refuses=False))
 
 
 def decoder_to_fold(
     pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
-) -> Before:
-    """The same for a fold: with less to carry from task to JVM. It refuses bad records.
+) -> Decode:
+    """The same for a fold: with less to carry from task to JVM. Tasks fail at a bad record.
 
     ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
     for the order of records (``ordered``): else it names the topic and the partition. What tells of
-    a bad record is left out: ``reason``, ``key`` and ``value``.
+    a bad record is left out, but for ``code``, which is null.
     """
-    asked = Asked(reads, headers=False, whole=False, ordered=ordered, faults=False)
-    return _decoder(pipeline, tasks, asked)
+    place = (*PLACE, *pipeline.source.metadata) if ordered else PARTITION
+    return _by_tasks(pipeline, tasks, _Asked(reads, place, ("code",), whole=True, refuses=True))
 
 
-def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
-    headers = [F.col("headers")] if asked.headers else []
-    known = pipeline.format
-    value: ValueDecoder = resolve(known.decoder)(pipeline.columns, settings_of(pipeline))
-    message_key = _message_key(pipeline)
-    before = stage_of(pipeline, value.in_arrow, message_key, asked)
-    key_and_value = [F.col("key"), F.col("value")] if asked.faults else []
-    parsed = [
-        F.struct(*asked.place(pipeline)).alias("_kafka"),
-        *key_and_value,
-        value.parsed.alias("parsed"),
-        *_found(pipeline, value, asked),
-        *_named(message_key),
-        *headers,
-    ]
-    decoded = [
-        _fields(value, [each.name for each in asked.row(pipeline)]).alias("row"),
-        *_key_columns(pipeline, value),
-        F.col("_kafka"),
-        _tombstone(pipeline).alias("tombstone"),
-        _code(pipeline, value).alias("code"),
-        *([F.col("why").alias("reason")] if asked.faults else []),
-        *key_and_value,
-        *headers,
-    ]
+@dataclass(frozen=True)
+class _Asked:
+    """What Spark is given: columns of ``row`` (None: all) and of ``_kafka``, and other columns.
+
+    ``whole``: ``key`` and ``value`` stay as they are. Else they are null for a record whose value
+    gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to
+    carry them back to the JVM costs as much as to decode them. ``refuses``: a bad record fails the
+    task by ``REFUSAL``.
+    """
+
+    reads: Collection[str] | None
+    place: tuple[str, ...]
+    more: tuple[str, ...]
+    whole: bool
+    refuses: bool
+
+
+@dataclass(frozen=True)
+class _Giving:
+    """A function for ``DataFrame.mapInArrow``; ``row`` are the columns of ``row``."""
+
+    decoder: Decoder
+    row: tuple[str, ...]
+    asked: _Asked
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from map(self._given, batches)
+        spare_what_is_loaded()
+
+    def _given(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        made, asked = self.decoder(raw), self.asked
+        code = made.column("code")
+        if asked.refuses and code.null_count < len(code):
+            raise RuntimeError(REFUSAL)
+        columns = {"row": _of(made.column("row"), self.row)}
+        if self.decoder.keys:
+            columns["key_columns"] = made.column("key_columns")
+        columns |= {"_kafka": _of(made.column("_kafka"), asked.place)}
+        for name in ("tombstone", *asked.more):
+            columns[name] = raw.column(name) if name == "headers" else made.column(name)
+        if not asked.whole:
+            without = made.column("row").is_null()
+            for name in ("key", "value"):
+                nothing = pa.scalar(None, columns[name].type)
+                columns[name] = pc.if_else(without, columns[name], nothing)
+        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
+def _of(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:
+    if len(names) == rows.type.num_fields:
+        return rows
+    fields = [rows.type.field(each) for each in names]
+    return pa.StructArray.from_arrays(
+        [rows.field(each) for each in names], fields=fields, mask=rows.is_null()
+    )
+
+
+def _by_tasks(pipeline: Pipeline, tasks: int | None, asked: _Asked) -> Decode:
+    row = [each for each in pipeline.columns if asked.reads is None or each.name in asked.reads]
+    giving = _Giving(decoder_of(pipeline), tuple(each.name for each in row), asked)
+    kafka = {**KAFKA_COLUMNS, **HEADERS}
+    place = ", ".join(f"{each}: {kafka[each]}" for each in asked.place)
+    made = {"row": _struct(row)}
+    if giving.decoder.keys:
+        made["key_columns"] = _struct(_key_columns(pipeline))
+    made |= {"_kafka": f"STRUCT<{place}>", "tombstone": "BOOLEAN"}
+    made |= {each: kafka.get(each, "STRING") for each in asked.more}
+    ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
+    given = [*KAFKA_COLUMNS]
+    given += ["headers"] if {"headers"} & {*asked.more, *pipeline.source.metadata} else []
 
     def decode(raw: DataFrame) -> DataFrame:
         parts = raw if tasks is None else raw.coalesce(tasks)
-        return before(parts).select(parsed).select(decoded)
+        return parts.select(*given).mapInArrow(Rebatched(giving), ddl)
 
     return decode
 
 
-def _found(pipeline: Pipeline, value: ValueDecoder, asked: Asked) -> list[SparkColumn]:
-    """What was found of a record: ``why`` it is bad, and ``nothing``, why it has no value."""
-    why, nothing = F.lit(None).cast("string"), _nothing()
-    if value.in_arrow is not None:
-        why = F.col("why") if asked.faults else why
-        nothing = F.col("absent") if asked.absent(pipeline) else F.lit(None).cast("string")
-    return [why.alias("why"), nothing.alias("nothing")]
+def _key_columns(pipeline: Pipeline) -> list[Column]:
+    types = {each.name: each.type for each in pipeline.columns}
+    return [Column(each.name, types[each.column]) for each in pipeline.target.key_parts]
 
 
-def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:
-    return F.struct(*(value.field(F.col("parsed"), name).alias(name) for name in names))
-
-
-def _key_columns(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
-    """The key of the row, or of the row that a tombstone names; none where there are no keys."""
-    if not pipeline.target.keys:
-        return []
-    parts = (_key_part(value, each).alias(each.name) for each in pipeline.target.key_parts)
-    of_row = F.struct(*parts)
-    if pipeline.key_form is not None:
-        of_row = F.when(_tombstone(pipeline), F.col("message_key")).otherwise(of_row)
-    return [of_row.alias("key_columns")]
-
-
-def _key_part(value: ValueDecoder, part: KeyPart) -> SparkColumn:
-    column = value.field(F.col("parsed"), part.column)
-    if part.width_us is None:
-        return column
-    us = F.unix_micros(column)
-    # Null where the window begins before all times.
-    return F.timestamp_micros(F.try_subtract(us, F.pmod(us, F.lit(part.width_us))))
-
-
-def _tombstone(pipeline: Pipeline) -> SparkColumn:
-    # Not by the value itself: that of a good record may be left behind.
-    absent = F.col("nothing").eqNullSafe("RM601")
-    return absent if pipeline.key_form is not None else F.lit(False)
-
-
-def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
-    """Why a record is bad, or null; the first reason that applies."""
-    parsed = F.col("parsed")
-    nulls = [_key_part(value, each).isNull() for each in pipeline.target.key_parts]
-    no_key = [F.when(each, F.lit("RM605")) for each in nulls]
-    code = F.coalesce("nothing", value.fault(parsed), *no_key, *_no_place(pipeline, value))
-    if pipeline.key_form is None:
-        return code
-    unnamed = [F.col("message_key").getField(name).isNull() for name in pipeline.target.keys]
-    nameless = F.when(reduce(or_, unnamed, F.col("message_key").isNull()), "RM604")
-    return F.when(_tombstone(pipeline), nameless).otherwise(code)
-
-
-def _no_place(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
-    """Why the record names no place to send it to, or null; none where it need not.
-
-    It need not where own code makes the rows: then they name it, see ``write.transform``.
-    """
-    target, found = pipeline.target, []
-    if pipeline.made_by:
-        return []
-    if target.topic_column is not None:
-        topic = value.field(F.col("parsed"), target.topic_column)
-        other = ~topic.isin(*(target.kafka or ()))
-        found += [F.when(topic.isNull(), "RM607"), F.when(other, "RM608")]
-    if target.partition_column is not None:
-        number = value.field(F.col("parsed"), target.partition_column)
-        found.append(F.when(number < 0, "RM609"))
-    return found
-
-
-def _nothing() -> SparkColumn:
-    """Why there is nothing to decode, or null; found early, so that the value need not stay."""
-    value = F.col("value")
-    return F.when(value.isNull(), "RM601").when(F.length(value) == 0, "RM602")
-
-
-def _message_key(pipeline: Pipeline) -> SparkColumn | InArrow | None:
-    """What gives the key columns that a message key names; None without ``source.key``."""
-    form = pipeline.key_form
-    if form is None:
-        return None
-    made: SparkColumn | InArrow = resolve(form.decoder)(keys_of(pipeline), settings_of(pipeline))
-    return made
-
-
-def _named(message_key: SparkColumn | InArrow | None) -> list[SparkColumn]:
-    if message_key is None:
-        return []
-    column = message_key if isinstance(message_key, SparkColumn) else F.col("message_key")
-    return [column.alias("message_key")]
+def _struct(columns: Sequence[Column]) -> str:
+    return f"STRUCT<{', '.join(f'{quoted(each.name)}: {each.type}' for each in columns)}>"

@@ -1,4 +1,4 @@
-"""Message keys that are one plain value. They take no settings."""
+"""Message keys that are one plain value."""
 
 from __future__ import annotations
 
@@ -8,40 +8,31 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
 
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded, InArrow
-from rivermouth.formats.strict_json.types import schema_of
-
-
-def string(columns: Sequence[Column], _: Mapping[str, Any]) -> SparkColumn:
-    """The only key column from a key that is text; its field is null where that does not fit."""
-    [only] = columns
-    return F.struct(F.col("key").cast("string").try_cast(only.type).alias(only.name))
-
-
-def long(columns: Sequence[Column], _: Mapping[str, Any]) -> SparkColumn:
-    """The only key column from a key as Kafka's LongSerializer writes it: eight bytes, big-endian,
-    two's complement.
-    """
-    [only] = columns
-    key = F.col("key")
-    # conv to base -10 makes the number signed.
-    number = F.when(F.length(key) == 8, F.conv(F.hex(key), 16, -10).cast("bigint"))
-    return F.struct(number.try_cast(only.type).alias(only.name))
+from rivermouth.formats.json import settings_of
+from rivermouth.formats.strict_json.types import JsonSettings, schema_of
+from rivermouth.formats.text import column_of, text_of
 
 
 @dataclass(frozen=True)
 class Text:
-    """Decodes keys that are text, for the column ``name`` of text."""
+    """Decodes keys that are text, for the column ``name``; null where they do not fit."""
 
     name: str
+    kind: pa.DataType
+    settings: JsonSettings
 
     def decode(self, values: pa.Array) -> Decoded:
-        """See ``InArrow.decode``. Spark's STRING may hold any bytes."""
-        return _only(self.name, values.cast(pa.string(), safe=False))
+        """See ``InArrow.decode``. STRING and BINARY take any bytes."""
+        if pa.types.is_binary(self.kind):
+            return _only(self.name, values.cast(pa.binary()))
+        texts = values.cast(pa.string(), safe=False)
+        if pa.types.is_string(self.kind):
+            return _only(self.name, texts)
+        found, _ = column_of(text_of(values)[0], self.kind, self.settings)
+        return _only(self.name, found)
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Number:
     kind: pa.DataType
 
     def decode(self, values: pa.Array) -> Decoded:
-        """See ``InArrow.decode``."""
+        """See ``InArrow.decode``. They are big-endian, two's complement (LongSerializer)."""
         given = [
             each if each is not None and len(each) == 8 else None for each in values.to_pylist()
         ]
@@ -66,17 +57,17 @@ class Number:
 
 
 def _only(name: str, values: pa.Array) -> Decoded:
-    rows = pa.StructArray.from_arrays([values], [name])
-    return Decoded(rows, pa.nulls(len(values), pa.string()))
+    rows, none = pa.StructArray.from_arrays([values], [name]), pa.nulls(len(values), pa.string())
+    return Decoded(rows, none, none)
 
 
-def string_in_task(columns: Sequence[Column], _: Mapping[str, Any]) -> InArrow | None:
-    """The same in a task; None for a column of another type, to which Spark casts the text."""
+def string(columns: Sequence[Column], settings: Mapping[str, Any]) -> InArrow:
+    """The only key column from a key that is text."""
     [only] = columns
-    return Text(only.name) if only.kind == "STRING" else None
+    return Text(only.name, schema_of(columns).field(0).type, settings_of(settings))
 
 
-def long_in_task(columns: Sequence[Column], _: Mapping[str, Any]) -> InArrow:
-    """The same in a task."""
+def long(columns: Sequence[Column], _: Mapping[str, Any]) -> InArrow:
+    """The only key column from a key of eight bytes."""
     [only] = columns
     return Number(only.name, schema_of(columns).field(0).type)

@@ -1,4 +1,4 @@
-"""Decoded rows, and the tasks that make them of Kafka's rows.
+"""Decoded rows, and what makes them of Kafka's rows in a task.
 
 A decoded row has these columns:
 
@@ -8,7 +8,7 @@ A decoded row has these columns:
   these what ``source.metadata`` asks for: ``key`` and ``headers``, as Kafka has them
 - ``tombstone`` BOOLEAN, never null
 - ``code`` STRING, null for a good record, else why it goes to quarantine (RM6xx)
-- ``reason`` STRING, what is wrong with a record that cannot be decoded, where its format tells it
+- ``reason`` STRING, what is wrong with a record that cannot be decoded
 - ``key`` and ``value`` BINARY, as Kafka has them; of good records of an append null, if not asked
   for
 - ``headers`` ARRAY of STRUCT<key STRING, value BINARY>, as Kafka has them, null where there are
@@ -17,67 +17,98 @@ A decoded row has these columns:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 
 from rivermouth.config import Column, KeyPart, Pipeline
-from rivermouth.config.registry import KeyForm, resolve
-from rivermouth.config.source import HEADERS, KAFKA_COLUMNS, PARTITION, PLACE
-from rivermouth.formats.arrow import (
-    NO_MESSAGE_KEY,
-    InArrow,
-    Rebatched,
-    Stage,
-    absent,
-    with_code,
-    without_key,
-)
-from rivermouth.spark.tables import quoted
+from rivermouth.config.encoding import Framing
+from rivermouth.config.registry import resolve
+from rivermouth.config.source import PLACE
+from rivermouth.formats.arrow import NO_KEY, NO_MESSAGE_KEY, NULL, InArrow, absent, coded
+from rivermouth.formats.framing import Unframed
+from rivermouth.formats.projected import Projected
 
 
 @dataclass(frozen=True)
-class InTask:
-    """What a task makes of Kafka's rows; ``code`` is that of values which ``values`` finds bad.
+class Routes:
+    """What a row must hold that is sent to topics: ``topic`` is a column with one of ``topics``,
+    ``partition`` one with a number that is not negative. None: there is no such column.
+    """
+
+    topic: str | None
+    topics: tuple[str, ...]
+    partition: str | None
+
+    def codes(self, rows: pa.StructArray) -> list[pa.StringArray]:
+        """Why rows cannot be sent, null for those that can."""
+        found = []
+        if self.topic is not None:
+            topic = rows.field(self.topic)
+            known = pc.is_in(topic, value_set=pa.array(self.topics, pa.string()))
+            found += [coded(topic.is_null(), "RM607"), coded(pc.invert(known), "RM608")]
+        if self.partition is not None:
+            negative = pc.less(rows.field(self.partition), 0).fill_null(False)
+            found.append(coded(negative, "RM609"))
+        return found
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Makes decoded rows of Kafka's rows; it can be pickled.
 
     ``kafka`` are the columns of these rows that stand in ``_kafka``, in this order. ``keys`` are
     the parts of the key of a row. ``message_key`` decodes the keys of tombstones; None: a null
-    value is bad.
+    value is bad. ``required`` are the columns that are NOT NULL.
     """
 
     values: InArrow
-    code: str
     kafka: tuple[str, ...] = PLACE
     keys: tuple[KeyPart, ...] = ()
     message_key: InArrow | None = None
+    routes: Routes | None = None
+    required: tuple[str, ...] = ()
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
-        """Decoded rows without headers; ``key_columns`` and ``tombstone`` where there are keys."""
+        """Decoded rows; ``key_columns`` where there are keys, and without headers."""
         value = raw.column("value")
         found, nothing = self.values.decode(value), absent(value)
-        tombstone = None if self.message_key is None else value.is_null()
-        if tombstone is not None:
+        deletes = self.message_key is not None and bool(value.null_count)
+        tombstone = value.is_null() if deletes else pa.repeat(False, len(value))
+        if deletes:
             nothing = pc.if_else(tombstone, pa.scalar(None, pa.string()), nothing)
-        code = with_code(nothing, found.reasons, self.code)
+        unfilled = self._unfilled(found.rows)
+        code = first_of(nothing, found.codes, coded(unfilled.is_valid(), NULL))
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
-        columns = {"row": found.rows, "_kafka": kafka}
+        columns = {"row": found.rows}
         if self.keys:
             keys = [part_of(found.rows.field(each.column), each.width_us) for each in self.keys]
-            for each in keys:
-                code = without_key(code, each, found.rows.is_valid())
-            if tombstone is not None and tombstone.true_count:
+            there = found.rows.is_valid()
+            code = first_of(code, *(without(each, there) for each in keys))
+            if deletes:
                 keys, code = self._named(raw.column("key"), tombstone, keys, code)
             names = [each.name for each in self.keys]
             columns["key_columns"] = pa.StructArray.from_arrays(keys, names)
-            columns["tombstone"] = pa.repeat(False, len(value)) if tombstone is None else tombstone
-        columns |= {"code": code, "reason": found.reasons, "key": raw.column("key"), "value": value}
+        if self.routes is not None:
+            code = first_of(code, *self.routes.codes(found.rows))
+        columns |= {"_kafka": kafka, "tombstone": tombstone, "code": code}
+        reason = first_of(found.reasons, unfilled)
+        columns |= {"reason": reason, "key": raw.column("key"), "value": value}
         return pa.RecordBatch.from_pydict(columns)
+
+    def _unfilled(self, rows: pa.StructArray) -> pa.StringArray:
+        """What a row lacks of what is required; null for all others."""
+        there, found = rows.is_valid(), pa.nulls(len(rows), pa.string())
+        for each in self.required:
+            column = rows.field(each)
+            if column.null_count:
+                lacks = pc.and_(there, column.is_null())
+                found = first_of(found, coded(lacks, f"{each} is null"))
+        return found
 
     def _named(
         self, key: pa.Array, tombstone: pa.BooleanArray, keys: list[pa.Array], code: pa.StringArray
@@ -93,6 +124,21 @@ class InTask:
         return [pc.if_else(tombstone, each, key) for each, key in both], code
 
 
+def first_of(codes: pa.StringArray, *others: pa.StringArray) -> pa.StringArray:
+    """The first code of each record; null where there is none."""
+    for each in others:
+        if each.null_count < len(each):
+            codes = pc.coalesce(codes, each) if codes.null_count < len(codes) else each
+    return codes
+
+
+def without(key: pa.Array, there: pa.BooleanArray) -> pa.StringArray:
+    """``NO_KEY`` where a record is ``there`` without its ``key``."""
+    if not key.null_count:
+        return pa.nulls(len(key), pa.string())
+    return coded(pc.and_(there, key.is_null()), NO_KEY)
+
+
 def part_of(column: pa.Array, width_us: int | None) -> pa.Array:
     """A part of the key; null where the column is, and where a window begins before all times."""
     if width_us is None:
@@ -103,115 +149,42 @@ def part_of(column: pa.Array, width_us: int | None) -> pa.Array:
     return pa.array(begins, mask=none).cast(column.type)
 
 
-def in_task_of(pipeline: Pipeline, *, keyed: bool = False) -> InTask | None:
-    """What decodes the pipeline's values in a task; None where Spark has to decode them.
+def decoder_of(pipeline: Pipeline) -> Decoder:
+    """What decodes the records of a pipeline."""
+    form, target = pipeline.key_form, pipeline.target
+    key = resolve(form.decoder)(keys_of(pipeline), of_keys(pipeline)) if form else None
+    routes = Routes(target.topic_column, tuple(target.kafka or ()), target.partition_column)
+    values: InArrow = resolve(pipeline.format.decoder)(pipeline.reading, of_values(pipeline))
+    if pipeline.framing is Framing.CONFLUENT and pipeline.format.schema_text is None:
+        values = Unframed(values)
+    if pipeline.fields:
+        values = Projected.of(values, pipeline.columns, pipeline.fields)
+    return Decoder(
+        values,
+        (*PLACE, *pipeline.source.metadata),
+        target.key_parts if pipeline.shape.keyed else (),
+        key,
+        routes if routes.topic or routes.partition else None,
+        tuple(each.name for each in pipeline.columns if each.required),
+    )
 
-    ``keyed``: the keys of rows and tombstones, too.
+
+def of_values(pipeline: Pipeline) -> Mapping[str, Any]:
+    """The settings of the decoder of values, as the ledger names them, and ``schemas``: the texts
+    of those that are known, by their numbers (``formats.framing.Schemas``).
     """
-    if pipeline.format.in_task is None:
-        return None
-    made: InTask = resolve(pipeline.format.in_task)(pipeline)
-    if not keyed:
-        return made
-    made, form = replace(made, keys=pipeline.target.key_parts), pipeline.key_form
-    if form is None:
-        return made
-    message_key = key_in_task(pipeline, form)
-    return None if message_key is None else replace(made, message_key=message_key)
-
-
-def key_in_task(pipeline: Pipeline, form: KeyForm) -> InArrow | None:
-    """What decodes message keys of this form in a task; None where Spark has to."""
-    if form.in_task is None:
-        return None
-    found: InArrow | None = resolve(form.in_task)(keys_of(pipeline), settings_of(pipeline))
-    return found
-
-
-def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
-    """The settings of ``source`` that decoders take, as the ledger names them."""
     named = pipeline.decoder
-    return {each: named[each] for each in named.keys() - {"version", "key_version"}}
+    its = {each: named[each] for each in named.keys() - {"version", "key", "not_null", "from"}}
+    return {**its, "schemas": pipeline.schemas}
 
 
-Before = Callable[[DataFrame], DataFrame]
-"""Makes of Kafka's rows what the columns are evaluated over."""
+def of_keys(pipeline: Pipeline) -> Mapping[str, Any]:
+    """The settings of the decoder of message keys: values of columns are read alike in both."""
+    named = pipeline.decoder
+    return {each: named[each] for each in named.keys() & {"lenient", "timestamps"}}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``.
-
-    ``faults``: all that tells of a bad record; else each of them is refused.
-    """
-
-    reads: Collection[str] | None
-    headers: bool
-    whole: bool
-    ordered: bool = True
-    faults: bool = True
-
-    def place(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """The columns of ``_kafka``."""
-        return (*PLACE, *pipeline.source.metadata) if self.ordered else PARTITION
-
-    def absent(self, pipeline: Pipeline) -> bool:
-        """Whether ``absent`` comes back: else nobody asks why a record has no value."""
-        return self.faults or pipeline.key_form is not None
-
-    def row(self, pipeline: Pipeline) -> list[Column]:
-        """The columns of ``row``."""
-        return [e for e in pipeline.columns if self.reads is None or e.name in self.reads]
-
-    def parsed(self, pipeline: Pipeline) -> list[Column]:
-        """The same, and those that the key is made of."""
-        of_key = {each.column for each in pipeline.target.key_parts}
-        row = self.row(pipeline)
-        return [each for each in pipeline.columns if each in row or each.name in of_key]
-
-
-def keys_of(pipeline: Pipeline) -> list[Column]:
+def keys_of(pipeline: Pipeline) -> Sequence[Column]:
     """The columns that the keys of the table name."""
     types = {each.name: each for each in pipeline.columns}
     return [types[name] for name in pipeline.target.keys]
-
-
-def stage_of(
-    pipeline: Pipeline,
-    value: InArrow | None,
-    message_key: SparkColumn | InArrow | None,
-    asked: Asked,
-) -> Before:
-    """What is done before the columns are evaluated: nothing, or ``Stage``."""
-    if value is None:
-        return lambda raw: raw
-    key = None if isinstance(message_key, SparkColumn) else message_key
-    names = {*asked.place(pipeline), *(HEADERS if asked.headers else ())}
-    names |= {"key", "value"} if asked.faults else set()
-    names |= set() if key is message_key else {"key"}  # a Spark expression makes a key of it
-    carried = {name: kind for name, kind in {**KAFKA_COLUMNS, **HEADERS}.items() if name in names}
-    given = [*{**carried, "key": "", "value": ""}]
-    columns = asked.parsed(pipeline)
-    stage = Stage(
-        value,
-        key,
-        given=tuple(carried),
-        columns=tuple(each.name for each in columns),
-        whole=asked.whole,
-        with_key="key" in pipeline.source.metadata,
-        refuses=not asked.faults,
-        tombstones=pipeline.key_form is not None,
-        keys=tuple(dict.fromkeys(each.column for each in pipeline.target.key_parts)),
-    )
-    made = {**carried, "parsed": _struct(columns)}
-    made |= {"why": "STRING"} if asked.faults else {}
-    made |= {"absent": "STRING"} if asked.absent(pipeline) else {}
-    if key is not None:
-        made["message_key"] = _struct(keys_of(pipeline))
-    ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
-
-    return lambda raw: raw.select(*given).mapInArrow(Rebatched(stage), ddl)
-
-
-def _struct(columns: Sequence[Column]) -> str:
-    return f"STRUCT<{', '.join(f'{quoted(each.name)}: {each.type}' for each in columns)}>"

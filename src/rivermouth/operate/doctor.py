@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.commands import typed
@@ -110,6 +110,9 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
         yield _attempt(f"pipeline {name}", partial(_kinds, config, pipeline))
     if isinstance(config.warehouse, Path):
         yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
+    for name, pipeline in config.pipelines.items():
+        if pipeline.format.schema_text is not None:
+            yield _attempt(f"schemas of {name}", partial(_schemas, config, pipeline, secrets))
     yield from _source(config, secrets)
 
 
@@ -186,6 +189,45 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
         return f"{sent}, {way}" if way is not None and way.reason else sent
     lands = way or f"rows land by {landing.name}"
     return f"format {known.name}, mode {shape.name}, {lands}"
+
+
+def _schemas(config: Config, pipeline: Pipeline, secrets: Secrets) -> str:
+    """The schemas that records of a pipeline have; raises where the columns do not fit the newest
+    one.
+    """
+    from rivermouth.config.registry import resolve
+    from rivermouth.formats.tasks import of_values
+    from rivermouth.schemas.registry import Registry
+    from rivermouth.schemas.whole import text_of
+
+    decoder = resolve(pipeline.format.decoder)(pipeline.columns, of_values(pipeline))
+    file = pipeline.source.schema_file
+    if file is not None:
+        return _fitting(decoder, pipeline, str(file), pipeline.decoder["schema_file"])
+    registry, found = config.schema_registry, list[str]()
+    assert registry is not None, "a rule of the configuration"
+    with Registry(registry.revealed(secrets)) as client:
+        for topic in pipeline.source.topics:
+            subject = f"{topic}-value"
+            numbers = client.numbers(subject)
+            newest = client.schema(numbers[-1]) if numbers else None
+            if newest is not None:
+                _fitting(decoder, pipeline, f"{subject}, schema {numbers[-1]}", text_of(newest))
+            found.append(f"{subject}: {len(numbers)} version(s)")
+    return f"{registry.url}: {', '.join(found)}"
+
+
+def _fitting(decoder: Any, pipeline: Pipeline, where: str, text: str) -> str:
+    why = decoder.unfit(text)
+    if why:
+        raise SetupError(
+            "all records of a schema would go to quarantine",
+            where=where,
+            expected=f"one that fits the columns of {pipeline.name}",
+            found=why,
+            remedy="Give the column the type that docs/records.md tells, or leave it out",
+        )
+    return f"{where}: fits the columns"
 
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:

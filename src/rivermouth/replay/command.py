@@ -41,10 +41,11 @@ def replay(
     written. ``spark``, ``scratch`` and ``secrets`` are those of a ``Run`` on this machine. Raises
     ReplayRefused, and what a run would meet.
     """
-    shared, pipeline = Assembly.of(config, spark, scratch, LOCAL, secrets), config.pipelines[name]
-    check_mode(pipeline, elsewhere=into is not None)
+    shared = Assembly.of(config, spark, scratch, LOCAL, secrets)
+    check_mode(config.pipelines[name], elsewhere=into is not None)
     if into is not None:
         check_free(config, into)
+    pipeline = shared.with_schemas(config.pipelines[name])
     try:
         with ExitStack() as resources:
             if into is None:

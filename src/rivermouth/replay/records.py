@@ -11,9 +11,11 @@ from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.config.platforms import platform_of
 from rivermouth.config.source import HEADERS, KAFKA_COLUMNS
 from rivermouth.formats.decoder import decoder
+from rivermouth.local.scratch import scratch_root
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import configured, merged, one_per_partition
 from rivermouth.replay.readable import Given, checked
+from rivermouth.schemas.known import schemas_of, with_schemas
 from rivermouth.source.batches import header_options, kafka_options, reader_options
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.spark.errors import translate
@@ -59,9 +61,13 @@ def read(
     may be read, or lie in a partition that does not exist, and for a pipeline that is not
     configured; RetentionLost for a range that begins before the first offset that Kafka holds;
     TopicMissing; TopicRecreated and OtherCluster for recorded ranges of another topic or cluster;
-    other errors of Kafka as SourceError.
+    other errors of Kafka as SourceError. Of schemas in a registry those are known that a run on
+    this machine has met, and those of the subjects of the topics; a record of another one fails the
+    evaluation (SchemasUnknown).
     """
     chosen = configured(config, pipeline) if pipeline is not None else None
+    if chosen is not None:
+        chosen = with_schemas(chosen, schemas_of(config, secrets, scratch_root()))
     wanted = checked(config, ranges, secrets)
     try:
         raw = _raw(spark, _options(config, chosen, secrets), merged(wanted))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
+from rivermouth.errors.registry import SchemasUnknown
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
@@ -28,7 +29,8 @@ from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
 from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
-from rivermouth.run.supervision import RetryNoteListener
+from rivermouth.run.supervision import RetryNoteListener, as_error
+from rivermouth.schemas.known import KnownSchemas, schemas_of, with_schemas
 from rivermouth.source.batches import kafka_options
 from rivermouth.spark.session import Spark, import_from
 from rivermouth.spark.tables import Address
@@ -50,7 +52,8 @@ from rivermouth.warehouse.warehouse import warehouse_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rivermouth.write.landing import Decode, Landing, RawBatch, Site, Staged
+    from rivermouth.formats.decoder import Decode
+    from rivermouth.write.landing import Landing, RawBatch, Site, Staged
     from rivermouth.write.rows import Rows
 
 
@@ -73,6 +76,11 @@ class Assembly:
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
     # A pipeline that opens again, because topics came, does not read its whole log again.
     others: dict[str, Others] = field(default_factory=dict)
+
+    @cached_property
+    def schemas(self) -> KnownSchemas | None:
+        """The schemas that records name; None where no registry is configured."""
+        return schemas_of(self.config, self.secrets, self.scratch)
 
     @staticmethod
     def of(
@@ -109,6 +117,7 @@ class Assembly:
         tried again. Raises what stands against it.
         """
         check_platform(pipeline, self.platform)
+        pipeline = self.with_schemas(pipeline)
         table = pipeline.target.table
         address = self.warehouse.address(table)
         attempts = Attempts.by(pipeline.retry, stop)
@@ -136,6 +145,18 @@ class Assembly:
         if self.platform.has(Capability.ONE_HOST):
             edges = replace(edges, way=partial(way_now, self.config, pipeline, log))
         return Ingest(edges)
+
+    def with_schemas(self, pipeline: Pipeline) -> Pipeline:
+        """See ``schemas.known.with_schemas``."""
+        return with_schemas(pipeline, self.schemas)
+
+    def learns(self, fault: Exception, pipeline: str) -> bool:
+        """Whether it says that a batch met new schemas: the next opening asks for them."""
+        error = as_error(fault, pipeline)
+        if self.schemas is None or not isinstance(error, SchemasUnknown):
+            return False
+        self.schemas.want(error.numbers)
+        return True
 
     def _prepare(
         self, pipeline: Pipeline, address: Address, attempts: Attempts, log: LedgerLog

@@ -156,9 +156,14 @@ class Run:
             with ExitStack() as resources:
                 ingest = self._shared.ingest(pipeline, watch, resources, together.writer, stop)
                 starts = ingest.open(audit=self._audit)
-                again = not stop.is_set() and together.feeding.feed(
-                    ingest, starts, watch.stop, watch.trigger_ended
-                )
+                try:
+                    again = not stop.is_set() and together.feeding.feed(
+                        ingest, starts, watch.stop, watch.trigger_ended
+                    )
+                except Exception as fault:
+                    if not self._shared.learns(fault, pipeline.name):
+                        raise
+                    again = not stop.is_set()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from rivermouth.errors import (
     of_the_disk,
 )
 from rivermouth.errors.kafka import Answer, java_answer, source_error
+from rivermouth.errors.registry import SchemasUnknown
 
 _FRAME = re.compile(r"^(\s+at\s|\s*\.\.\. \d+ more|\s+Suppressed:|\s+Caused by:)")
 _NOISE = re.compile(
@@ -215,6 +216,9 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     if unfit is not None:
         return unfit
     text = said(fault)
+    unknown = SchemasUnknown.told_by(text)
+    if unknown:
+        return SchemasUnknown(unknown, where)
     chain = causes(text)
     found = _reason(text, chain) or repr(fault)
     too_far = _TOO_FAR.search(text)

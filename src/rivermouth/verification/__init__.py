@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
 from rivermouth.verification.beginning import Since
+from rivermouth.verification.formats.framed import Schemas
 from rivermouth.verification.kafka.client import client_options
 from rivermouth.verification.pipeline import Checker
 from rivermouth.verification.proofs.proof import Bounds
@@ -59,6 +60,7 @@ def verify(
     proofs: Proofs | None = None,
     record: bool = True,
     processes: int = 1,
+    schemas: Schemas | None = None,
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
@@ -68,8 +70,9 @@ def verify(
     not be checked counts as a failure. ``since``: what was proved before, or committed before a
     time, is not read again. ``proofs`` is where what is proved is on record (None: nowhere);
     without ``record`` it is only read. ``processes``: so many pipelines at most are verified at
-    once; where there are more than one, ``tables`` and ``proofs`` are pickled. What is wrong with
-    the data is in the result.
+    once; where there are more than one, ``tables``, ``proofs`` and ``schemas`` are pickled.
+    ``schemas`` gives those of the registry by their numbers (``schemas.known.schemas_of``). What is
+    wrong with the data is in the result.
     Raises ConfigError for an unknown pipeline, and SourceError where Kafka cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
@@ -84,6 +87,7 @@ def verify(
         strict,
         since,
         proofs,
+        schemas,
     )
 
     def settle(name: str, attempt: Attempt) -> PipelineProof:

@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from rivermouth.config import Config, Pipeline
-from rivermouth.config.registry import FORMATS, SHAPES, Formats, Shapes, resolve
+from rivermouth.config.formats import FORMATS, Formats
+from rivermouth.config.registry import SHAPES, Shapes, resolve
 from rivermouth.verification.beginning import Since, begin
+from rivermouth.verification.formats.framed import Schemas
 from rivermouth.verification.kafka.client import KafkaSource, Source
 from rivermouth.verification.kafka.readable import readable
 from rivermouth.verification.ledger.coverage import Coverage
@@ -40,6 +42,7 @@ def verify_pipeline(
     strict: bool = False,
     since: Since | None = None,
     known: Recording | None = None,
+    schemas: Schemas | None = None,
 ) -> PipelineProof:
     """Verify one pipeline, from ``since`` on (None: all); ``known`` is on record of it.
 
@@ -58,7 +61,7 @@ def verify_pipeline(
         findings.leave(Unchecked.TABLE, "there is no table yet")
     else:
         _note_ledger(ledger, findings)
-        subject = _subject(config, pipeline, ledger, source, findings)
+        subject = _subject(config, pipeline, ledger, source, findings, schemas)
         try:
             _verify_rows(subject, tables, progress, bounds)
             counted = subject
@@ -116,7 +119,12 @@ def _note_ledger(ledger: Ledger, findings: Findings) -> None:
 
 
 def _subject(
-    config: Config, pipeline: Pipeline, ledger: Ledger, source: Source, findings: Findings
+    config: Config,
+    pipeline: Pipeline,
+    ledger: Ledger,
+    source: Source,
+    findings: Findings,
+    schemas: Schemas | None,
 ) -> Subject:
     coverage = Coverage(ledger.effective, trimmed=ledger.trimmed)
     shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
@@ -137,6 +145,7 @@ def _subject(
         parts,
         retired,
         Erased(ledger, coverage, findings),
+        schemas,
     )
 
 
@@ -203,8 +212,8 @@ def _check_txn(subject: Subject, table: Rows) -> None:
 class Checker:
     """``options`` are those of the Kafka client, with secrets in clear text; else see ``verify``.
 
-    It can be pickled where its ``tables`` and ``proofs`` can, and ``config`` holds no secret.
-    ``formats`` and ``shapes`` are what is registered where it was made.
+    It can be pickled where its ``tables``, ``proofs`` and ``schemas`` can, and ``config`` holds no
+    secret. ``formats`` and ``shapes`` are what is registered where it was made.
     """
 
     config: Config
@@ -214,6 +223,7 @@ class Checker:
     strict: bool
     since: Since | None
     proofs: Proofs | None
+    schemas: Schemas | None = None
     formats: Formats = field(default_factory=lambda: FORMATS)
     shapes: Shapes = field(default_factory=lambda: SHAPES)
 
@@ -237,5 +247,6 @@ class Checker:
             strict=self.strict,
             since=self.since,
             known=known,
+            schemas=self.schemas,
         )
         return Attempt(proof, known, round(began * 1000), round(time.time() * 1000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,17 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS, Format, KeyForm, resolve
+from rivermouth.config.formats import FORMATS, Format, KeyForm
+from rivermouth.config.registry import resolve
+from rivermouth.verification.formats.framed import (
+    Schemas,
+    by_number,
+    unknown_here,
+    without_header,
+)
+from rivermouth.verification.formats.projected import projected
 from rivermouth.verification.formats.reader import (
+    FIELDS,
     NOT_VERIFIABLE,
     Reader,
     Undecodable,
@@ -106,7 +115,7 @@ class Subject:
     are the topics that Kafka compacts, or may compact. ``shared`` are the topics that other
     pipelines write, or wrote, to the same table, ``shared_parts`` single partitions of such topics.
     ``retired`` are the ranges of pipelines that wrote it and are no longer configured. ``erased``
-    are rows that are gone on purpose.
+    are rows that are gone on purpose. ``schemas`` are those of the registry.
     """
 
     pipeline: Pipeline
@@ -120,6 +129,7 @@ class Subject:
     shared_parts: frozenset[Partition]
     retired: Coverage
     erased: Erased
+    schemas: Schemas | None = None
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -139,11 +149,38 @@ class Subject:
 
         Raises Unreadable for an unknown column type, and UnknownDecoder.
         """
-        known = self.pipeline.format
-        unknown = sorted(_settings(decoder).keys() - known.settings)
-        if unknown:
-            raise UnknownDecoder(f"the setting {unknown[0]}")
-        return _reader(known, decoder.get("version", 1), decoder, schema, columns)
+        known, version, its = self.pipeline.format, decoder.get("version", 1), _settings(decoder)
+        _check(its, known)
+        required = [columns.index(each) for each in its.pop("not_null", ()) if each in columns]
+        paths = its.pop("from", None)
+        make = partial(self._of_format, known, version)
+        if paths is None:
+            read = make(schema, columns, its)
+        else:
+            read = projected(make, schema, columns, paths, its)
+        return _filled(read, required) if required else read
+
+    def _of_format(
+        self,
+        known: Format,
+        version: Any,
+        schema: pa.Schema,
+        columns: Sequence[str],
+        its: dict[str, Any],
+    ) -> Reader:
+        framing = its.pop("framing", None)
+        if framing not in (None, "confluent"):
+            raise UnknownDecoder(f"framing {framing}")
+        if framing is None:
+            return _reader(known, version, its, schema, columns)
+        if known.schema_text is None:
+            return without_header(_reader(known, version, its, schema, columns))
+
+        def make(text: str) -> Reader:
+            of_one = {**its, "schema_file": text, "framing": framing}
+            return _reader(known, version, of_one, schema, columns)
+
+        return by_number(make, self.schemas or unknown_here)
 
     def key_reader(self, schema: pa.Schema, name: str | None, decoder: Decoder) -> Reader | None:
         """Reads the key columns out of message keys of the form ``name``; None where it is None.
@@ -155,8 +192,10 @@ class Subject:
         if name not in FORMATS.keys:
             raise Unreadable(f"verify does not know message keys of the form {name}")
         known, own = FORMATS.keys[name], self.pipeline.format.key
-        version = decoder.get("version" if known == own else "key_version", 1)
-        return _reader(known, version, decoder, schema, self.pipeline.target.keys)
+        _check(_settings(decoder), self.pipeline.format)
+        its = decoder if known == own else decoder.get("key", {})
+        of_keys = {each: decoder[each] for each in decoder.keys() & {"lenient", "timestamps"}}
+        return _reader(known, its.get("version", 1), of_keys, schema, self.pipeline.target.keys)
 
     @cached_property
     def removed_changes(self) -> int:
@@ -266,11 +305,30 @@ def _reader(
     if version != known.version:
         raise UnknownDecoder(f"version {version} of {known.name}")
     try:
-        made: Reader = resolve(known.reader)(schema, columns, _settings(decoder))
+        made: Reader = resolve(known.reader)(schema, columns, decoder)
         return made
     except Undecodable as fault:
         raise Unreadable(f"verify cannot read {', '.join(columns)}: {fault}") from fault
 
 
+def _filled(read: Reader, required: Sequence[int]) -> Reader:
+    """A reader to which a record is bad that lacks a value in one of these columns."""
+
+    def read_filled(value: bytes) -> tuple[Any, ...]:
+        row = read(value)
+        if any(row[each] is None for each in required):
+            raise Undecodable("a column that is NOT NULL is null")
+        return row
+
+    return read_filled
+
+
+def _check(settings: Mapping[str, Any], known: Format) -> None:
+    """Raises UnknownDecoder for a setting that the format does not have."""
+    unknown = sorted(settings.keys() - known.settings - {FIELDS, "not_null"})
+    if unknown:
+        raise UnknownDecoder(f"the setting {unknown[0]}")
+
+
 def _settings(decoder: Decoder) -> dict[str, Any]:
-    return {each: decoder[each] for each in decoder.keys() - {"version", "key_version"}}
+    return {each: decoder[each] for each in decoder.keys() - {"version", "key"}}

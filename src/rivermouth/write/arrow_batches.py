@@ -62,11 +62,11 @@ def _measured(site: Site) -> bool:
     """Whether Spark has to measure all batches of a pipeline.
 
     That is where somebody has set how large they are; where more than key and value may be large;
-    where a worker may get more than Kafka's rows, from own code or from a format that is not
-    decoded in one step; and elsewhere than on one host, where nobody has tried.
+    where a worker may get more than Kafka's rows, from own code; and elsewhere than on one host,
+    where nobody has tried.
     """
     pipeline, conf = site.pipeline, site.session.conf
-    if pipeline.made_by or pipeline.format.in_task is None or site.tasks is None:
+    if pipeline.made_by or site.tasks is None:
         return True
     set_by_others = any(conf.get(each, None) is not None for each in NOT_MEASURED)
     return set_by_others or "headers" in pipeline.source.metadata

@@ -29,10 +29,8 @@ from rivermouth.warehouse.tables import QuarantineTable
 if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
     from pyspark.sql import DataFrame, SparkSession
 
+    from rivermouth.formats.decoder import Decode
     from rivermouth.write.rows import Rows
-
-Decode = Callable[["DataFrame"], "DataFrame"]
-"""Makes decoded rows (``formats.tasks``) of Kafka's."""
 
 
 @dataclass(frozen=True)

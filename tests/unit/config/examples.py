@@ -11,6 +11,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "configuration.md").read_text(encoding="utf-8")
 READING = (DOCS / "reading.md").read_text(encoding="utf-8")
 SINKS = (DOCS / "sinks.md").read_text(encoding="utf-8")
+RECORDS = (DOCS / "records.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -20,5 +21,7 @@ def _whole(example: str) -> str:
     return re.sub(r"^kafka: .*\n", lambda _: example, LAKE, flags=re.MULTILINE)
 
 
-_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT + READING + SINKS, re.DOTALL | re.MULTILINE)
+_EXAMPLES = re.findall(
+    r"^```yaml\n(.*?)^```", TEXT + READING + SINKS + RECORDS, re.DOTALL | re.MULTILINE
+)
 FILES = [_whole(each) for each in _EXAMPLES]

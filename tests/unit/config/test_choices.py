@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Config, json_schema
-from rivermouth.config.registry import FORMATS, SHAPES, Format, KeyForm, Shape
+from rivermouth.config.formats import FORMATS, Format, KeyForm
+from rivermouth.config.registry import SHAPES, Shape
 
 Loads = Callable[..., Config]
 Problems = Callable[..., list[str]]
 
-AVRO = Format(
-    name="avro",
+CBOR = Format(
+    name="cbor",
     decoder="nowhere:value",
     reader="nowhere:reader",
     reasons={"RM699": "not Avro"},
-    key=KeyForm(name="avro", decoder="nowhere:key", reader="nowhere:key_reader"),
+    key=KeyForm(name="cbor", decoder="nowhere:key", reader="nowhere:key_reader"),
 )
 UUID = KeyForm(name="uuid", decoder="nowhere:uuid", reader="nowhere:uuid", single=True)
 SHORT = replace(UUID, name="short", integral=True)
@@ -41,7 +42,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FORMATS, "by_name", dict(FORMATS.by_name))
     monkeypatch.setattr(FORMATS, "plain_keys", dict(FORMATS.plain_keys))
     monkeypatch.setattr(SHAPES, "by_name", dict(SHAPES.by_name))
-    FORMATS.register(AVRO)
+    FORMATS.register(CBOR)
     FORMATS.register_key(UUID)
     FORMATS.register_key(SHORT)
     SHAPES.register(HISTORY)
@@ -55,24 +56,24 @@ def _changed(lake: str, source: str, target: str = "mode: history, keys: [id]") 
 
 
 def test_a_registered_name_loads_and_its_value_is_asked(lake: str, loads: Loads) -> None:
-    pipeline = loads(_changed(lake, "format: avro, key: avro")).pipelines["p"]
-    assert (pipeline.source.format, pipeline.format) == ("avro", AVRO)
-    assert (pipeline.source.key, pipeline.key_form) == ("avro", AVRO.key)
+    pipeline = loads(_changed(lake, "format: cbor, key: cbor")).pipelines["p"]
+    assert (pipeline.source.format, pipeline.format) == ("cbor", CBOR)
+    assert (pipeline.source.key, pipeline.key_form) == ("cbor", CBOR.key)
     assert (pipeline.target.mode, pipeline.shape) == ("history", HISTORY)
     assert pipeline.identity["mode"] == "history"
-    assert pipeline.identity["key"] == "avro"
+    assert pipeline.identity["key"] == "cbor"
 
 
 def test_a_name_from_a_variable_is_plain_text(lake: str, loads: Loads) -> None:
     text = _changed(lake, 'format: "${env:F}", key: "${env:F}"')
-    source = loads(text, {"F": "avro"}).pipelines["p"].source
+    source = loads(text, {"F": "cbor"}).pipelines["p"].source
     assert {type(source.format), type(source.key)} == {str}
 
 
 def test_an_unknown_name_is_told_the_registered_ones(lake: str, problems: Problems) -> None:
     format_, key, mode = problems(_changed(lake, "format: xml, key: uid", "mode: histroy"))
-    assert "p.source.format must be json or avro, not" in format_
-    assert "p.source.key must be string or long or uuid or short or json or avro, not" in key
+    assert f"p.source.format must be {' or '.join(FORMATS.by_name)}, not" in format_
+    assert "p.source.key must be string or long or uuid or short or json or cbor, not" in key
     assert 'did you mean "uuid"?' in key
     known = " or ".join(SHAPES.by_name)
     assert f"p.target.mode must be {known}, not" in mode
@@ -120,7 +121,7 @@ RULES = [
     pytest.param(
         "key: uuid",
         "mode: history, keys: [id, at]",
-        ['is "uuid", which holds one column, but there are 2 in keys — write key: json or avro'],
+        ['is "uuid", which holds one column, but there are 2 in keys — write key: json or cbor'],
         id="a key of one column",
     ),
     pytest.param(
@@ -136,7 +137,7 @@ RULES = [
 def test_rules_ask_the_registered_value(
     key: str, target: str, expected: list[str], lake: str, problems: Problems
 ) -> None:
-    found = "\n".join(problems(_changed(lake, f"format: avro, {key}", target)))
+    found = "\n".join(problems(_changed(lake, f"format: cbor, {key}", target)))
     for words in expected:
         assert words in found
 
@@ -147,8 +148,8 @@ def test_the_schema_offers_the_registered_names() -> None:
     source, target = (pipeline["properties"][name]["properties"] for name in ("source", "target"))
     choices = [source["format"], source["key"], target["mode"]]
     assert [choice["anyOf"][0]["enum"] for choice in choices] == [
-        ["json", "avro"],
-        ["string", "long", "uuid", "short", "json", "avro"],
+        [*FORMATS.by_name],
+        ["string", "long", "uuid", "short", "json", "cbor"],
         [*SHAPES.by_name],
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Config, json_schema
-from rivermouth.config.registry import FORMATS, Format
+from rivermouth.config.formats import FORMATS, Format
 
 pytestmark = pytest.mark.unit
 
@@ -69,7 +69,7 @@ def test_the_ledger_is_told_what_is_not_the_default(
         ("format: json, lenient: [any_case]", {"version": 2, "lenient": ["any_case"]}),
         ("format: json, key: json", {"version": 2}),
         ("format: json, key: string", {"version": 2}),
-        ("format: xml, key: json", {"key_version": 2}),
+        ("format: xml, key: json", {"key": {"version": 2}}),
         ("format: xml, key: string", {}),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_format_that_knows_no_such_setting_says_which_does(lake: str, problems
     source = "format: xml, timestamps: {unit: ms, fraction: cut}, lenient: [any_case]"
     found = problems(changed(lake, source))
     names = ["timestamps.unit", "timestamps.fraction", "lenient"]
-    fix = "write format: json, or remove it"
+    fix = "write format: json or avro or protobuf or csv or string, or remove it"
     assert [each.partition(" RM107 ")[2] for each in found] == [
         f"pipelines.p.source.{name} has no meaning for format xml — {fix}" for name in names
     ]

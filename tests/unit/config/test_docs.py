@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tools.configuration_tables import MARKED, TABLES, page
 SCHEMAS = re.findall(r"^```sql\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 KEYS = {key for section in TABLES.values() for key in keys_of(section)}
 VARIABLES = ("USER", "PASSWORD", "CERTIFICATE", "KEY", "CLIENT_SECRET")
+PROTO = 'syntax = "proto3"; package shop; message Order { int64 order_id = 1; }'
 ENVIRON = {f"KAFKA_{each}": "x" for each in VARIABLES}
 
 
@@ -26,7 +28,10 @@ def test_the_page_has_examples() -> None:
 
 
 @pytest.mark.parametrize("text", FILES)
-def test_every_example_of_a_file_loads(text: str, loads: Callable[..., Config]) -> None:
+def test_every_example_of_a_file_loads(
+    text: str, loads: Callable[..., Config], tmp_path: Path
+) -> None:
+    (tmp_path / "order.proto").write_text(PROTO, encoding="utf-8")
     config = loads(text, ENVIRON)
     assert config.pipelines
     told = config.without_secrets()

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from rivermouth.config.formats import FORMATS, Format
 from rivermouth.config.platforms import CLUSTER, CONNECT, LOCAL, SERVERLESS, Platform
-from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES, Format, Landings, resolve
+from rivermouth.config.registry import LANDINGS, SHAPES, Landings, resolve
 from rivermouth.errors import ConfigError, MissingPackage
 from tests.kinds.kinds import PAIRS, registered
 

@@ -59,7 +59,7 @@ def test_the_example_of_the_design_means_what_it_says(loads: Loads, tmp_path: Pa
     assert config.pipelines["bids"] == Pipeline(
         name="bids",
         source=Source(topics=Topics(("bids",)), format="json"),
-        columns=(
+        ddl=(
             Column("auction", "BIGINT"),
             Column("bidder", "BIGINT"),
             Column("price", "BIGINT"),
@@ -306,7 +306,7 @@ def test_models_refuse_what_files_may_not_say() -> None:
         Pipeline(
             name="p",
             source=source,
-            columns=(Column("id", "INT"),),
+            ddl=(Column("id", "INT"),),
             target=Target(table=TableName("s", "t"), mode="upsert"),
         )
     with pytest.raises(ValidationError) as refused:

@@ -47,7 +47,7 @@ def test_explode_is_no_part_of_the_identity_as_the_function_is_none() -> None:
     def identity(**target: bool) -> dict[str, object]:
         whole = {"table": "s.t", "columns": "id BIGINT", **target}
         source = {"topics": ("t",), "format": "json"}
-        facts = {"name": "p", "source": source, "columns": "id BIGINT", "transform": "a:b"}
+        facts = {"name": "p", "source": source, "ddl": "id BIGINT", "transform": "a:b"}
         return {**Pipeline.model_validate({**facts, "target": whole}).identity}
 
     assert identity(explode=True) == identity()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +28,8 @@ def lines(name: str) -> list[str]:
 
 
 def decoder(columns: str, settings: JsonSettings | None = None) -> StrictJson:
-    return StrictJson.of(parse_columns(columns), settings or JsonSettings())
+    """Records without a field of the columns are rows of nulls."""
+    return StrictJson.of(parse_columns(columns), replace(settings or JsonSettings(), empty=True))
 
 
 def both(strict: StrictJson, value: bytes) -> tuple[dict[str, object] | None, str | None]:
@@ -207,3 +209,30 @@ def test_broken_records_do_not_complete_each_other(values: list[bytes | None]) -
     decoded = strict.decode(pa.array(values, pa.binary()))
     assert rows(decoded) == rows(exactly(strict, values))
     assert decoded.rows.null_count == len(values) - values.count(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("value", "lenient", "reason"),
+    [
+        (b'{"Id": 3, "more": {}}', None, 'it has "Id", "more"'),
+        (b'{"schema": 1, "b": 2, "c": 3, "d": 4}', None, 'it has "schema", "b", "c" …'),
+        (b"{}", None, "it has no field"),
+        (b'{"id": null}', None, None),
+        (b'{"other": 1, "id": null}', None, None),
+        (b'{"ID": null}', "any_case", None),
+        (b'{"Id": 3}', "any_case", None),
+    ],
+)
+def test_a_record_without_a_field_of_the_columns_is_bad(
+    value: bytes, lenient: Leniency | None, reason: str | None
+) -> None:
+    """Before, it became a row of nulls without a word."""
+    columns, taken = parse_columns("id BIGINT, s STRING"), frozenset([lenient] if lenient else [])
+    strict = StrictJson.of(columns, JsonSettings(lenient=taken))
+    values = [b'{"id": 1}', value, None, b'{"s": "x"}']
+    decoded = strict.decode(pa.array(values, pa.binary()))
+    assert decoded.reasons.to_pylist() == [None, reason, None, None]
+    assert decoded.codes.to_pylist() == [None, reason and "RM610", None, None]
+    assert decoded.rows.is_valid().to_pylist() == [True, reason is None, False, True]
+    allowed = StrictJson.of(columns, replace(strict.settings, empty=True))
+    assert allowed.decode(pa.array(values, pa.binary())).codes.null_count == len(values)

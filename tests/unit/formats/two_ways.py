@@ -12,27 +12,26 @@ import warnings
 from collections import Counter
 from functools import partial
 from itertools import zip_longest
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 
 from rivermouth.config.columns import parse_columns
-from rivermouth.formats.arrow import Decoded
+from rivermouth.formats.arrow import NO_FIELD, Decoded
 from rivermouth.formats.strict_json.chunk import Texts
 from rivermouth.formats.strict_json.columns import ReadAs
-from rivermouth.formats.strict_json.decoder import StrictJson, can_compile, decode_at_once
+from rivermouth.formats.strict_json.decoder import BAD, StrictJson, can_compile, decode_at_once
 from rivermouth.formats.strict_json.document import parse, read
 from rivermouth.formats.strict_json.guards import as_text
 from rivermouth.formats.strict_json.layout import read_by_layout
 from rivermouth.formats.strict_json.scalars import Bad
 from rivermouth.formats.strict_json.types import JsonSettings, Leniency, Unit
-from rivermouth.formats.strict_json.values import decode_one_by_one
+from rivermouth.formats.strict_json.values import decode_one_by_one, without_field
 from tests.unit.formats.broken_records import broken
 from tests.unit.formats.made_records import ddl, document, producer
 
-_LENIENT: tuple[Leniency, ...] = (
-    *("number_in_text", "anything_as_text", "repeated_names", "any_case"),
-)
+_LENIENT: tuple[Leniency, ...] = get_args(Leniency)
 _UNITS: tuple[Unit | None, ...] = (None, None, None, "s", "ms", "us", "ns")
 
 
@@ -79,7 +78,11 @@ def exactly(decoder: StrictJson, values: list[bytes | None]) -> Decoded:
     decoded, reasons = decode_one_by_one(there, row, decoder.settings)
     places = iter(range(len(there)))
     order = pa.array([next(places) if each else None for each in values], pa.int64())
-    return Decoded(decoded.take(order), pa.array(reasons, pa.string()).take(order))
+    found = Decoded.of(decoded.take(order), pa.array(reasons, pa.string()).take(order), BAD)
+    good = ((at, each) for at, each in enumerate(values) if each and found.rows[at].is_valid)
+    strange = ((at, without_field(each, row, decoder.settings)) for at, each in good)
+    bad = {at: (NO_FIELD, why) for at, why in strange if why is not None}
+    return found.with_faults(bad)
 
 
 def rows(decoded: Decoded) -> list[tuple[str, str | None]]:

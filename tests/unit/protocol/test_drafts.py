@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS
+from rivermouth.config.formats import FORMATS
 from rivermouth.protocol.drafts import accepting_draft, changing_draft, next_draft, still_draft
 from rivermouth.protocol.entry import Accepted, Change, Changes, Draft, Move
 from rivermouth.protocol.entry_json import from_json, to_json
@@ -32,7 +32,7 @@ def pipeline(**source: Any) -> Pipeline:
         {
             "name": "orders",
             "source": {"topics": ("t",), "format": "json", **source},
-            "columns": "id BIGINT",
+            "ddl": "id BIGINT",
             "target": {"table": "silver.orders"},
         }
     )

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import rivermouth
-from rivermouth.config.registry import FORMATS, SENT, SHAPES, resolve
+from rivermouth.config.formats import FORMATS, SENT
+from rivermouth.config.registry import SHAPES, resolve
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config, TableName, Topics
-from rivermouth.config.registry import FORMATS, SHAPES, Format
+from rivermouth.config.formats import FORMATS, Format
+from rivermouth.config.registry import SHAPES
 from rivermouth.verification.formats.reader import Reader, Undecodable
 from rivermouth.verification.ledger.entry import Commit
 from rivermouth.verification.pipeline import verify_pipeline

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.arrow import Decoded
-from rivermouth.formats.strict_json.chunk import Piece, Texts, portions, unbalanced
+from rivermouth.formats.arrow import NO_FIELD, Decoded, joined
+from rivermouth.formats.strict_json.chunk import Piece, Texts, mask_of, portions, unbalanced
 from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, refine
 from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import (
@@ -32,7 +33,7 @@ from rivermouth.formats.strict_json.guards import (
 )
 from rivermouth.formats.strict_json.layout import read_by_layout
 from rivermouth.formats.strict_json.types import JsonSettings, holds_map, schema_of
-from rivermouth.formats.strict_json.values import decode_one_by_one
+from rivermouth.formats.strict_json.values import decode_one_by_one, without_field
 
 if TYPE_CHECKING:
     from rivermouth.config import Column
@@ -192,6 +193,8 @@ def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:
 _RECORDS = 20_000
 _BYTES = 32_000_000
 """So much is read at once: the compiled parser holds it in memory."""
+BAD = "RM603"
+"""The code of a value that is not one JSON object that fits the columns."""
 _MOST = 2**30
 """A record of more bytes goes the exact way."""
 
@@ -218,11 +221,7 @@ class StrictJson:
         ]
         if len(done) == 1:
             return done[0]
-        empty = Decoded(pa.array([], row), pa.array([], pa.string()))
-        return Decoded(
-            pa.concat_arrays([empty.rows, *(each.rows for each in done)]),
-            pa.concat_arrays([empty.reasons, *(each.reasons for each in done)]),
-        )
+        return joined(done, row)
 
 
 def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> Decoded:
@@ -241,7 +240,23 @@ def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> De
         if rows.null_count < len(rows):
             pieces.append(Piece(rows, records))
         reasons = pc.replace_with_mask(reasons, pa.array(left), pa.array(why, pa.string()))
-    return Decoded(_in_order(pieces, len(values), row), reasons)
+    found = Decoded.of(_in_order(pieces, len(values), row), reasons, BAD)
+    return found.with_faults(_without_field(found.rows, values, row, settings))
+
+
+def _without_field(
+    rows: pa.StructArray, values: pa.Array, row: pa.StructType, settings: JsonSettings
+) -> dict[int, tuple[str, str]]:
+    """The records that have no field of the columns: the code, and what they have."""
+    columns = rows.flatten()
+    if settings.empty or not all(each.null_count for each in columns):  # as nearly always
+        return {}
+    nothing = pc.and_(rows.is_valid(), reduce(pc.and_, (each.is_null() for each in columns)))
+    found = (
+        (at, without_field(values[at].as_py(), row, settings))
+        for at in np.flatnonzero(mask_of(nothing)).tolist()
+    )
+    return {at: (NO_FIELD, why) for at, why in found if why is not None}
 
 
 def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructArray:

@@ -147,6 +147,12 @@ _DECODER = json.JSONDecoder(
 _QUICK = json.JSONDecoder(parse_float=str, parse_int=str)
 
 
+_MARKS = {
+    "\ufeff": "; it begins with a byte order mark",
+    "\0": "; it begins with a zero byte, as framed values do: see source.framing",
+}
+
+
 def read(value: bytes, spelt: bool) -> tuple[object, ...]:
     """The members of the only object of the document. Raises Bad for all that is not one.
 
@@ -158,8 +164,8 @@ def read(value: bytes, spelt: bool) -> tuple[object, ...]:
         raise Bad(f"the value is not UTF-8 at byte {fault.start + 1}") from None
     text = text.strip(_SPACE)
     if not text.startswith("{"):
-        mark = "; it begins with a byte order mark" if text.startswith("\ufeff") else ""
-        raise Bad(f"the value is not one JSON object{mark}")
+        marks = (mark for begin, mark in _MARKS.items() if text.startswith(begin))
+        raise Bad(f"the value is not one JSON object{next(marks, '')}")
     found = _parsed(text, spelt)
     if _MAYBE_HALF.search(text) and any(each[1] for each in _ESCAPES.finditer(text)):
         raise Bad("the value is not JSON: half of a surrogate pair stands alone")

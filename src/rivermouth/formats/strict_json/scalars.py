@@ -8,7 +8,7 @@ import ctypes
 import math
 import re
 from datetime import date
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -214,11 +214,14 @@ def days(text: str) -> int:
         raise Bad(f"{shown(text)} is not a day of the years 0001 to 9999") from None
 
 
-def micros(text: str, *, zone: bool, cut: bool) -> int:
-    """Microseconds since 1970-01-01 00:00, in UTC if a ``zone`` may stand in the text.
+def micros(text: str, *, zone: bool, cut: bool, day: bool = False) -> int:
+    """Microseconds since 1970-01-01 00:00, in UTC if a ``zone`` may stand in the text. ``day``: a
+    date alone is its midnight.
 
     Raises Bad for another form, a time that does not exist, or digits that would be lost.
     """
+    if day and len(text) == len("2026-01-31"):
+        return days(text) * _DAY
     found = _TIME.fullmatch(text)
     if found is None:
         raise Bad(f"{shown(text)} is not a time as 2026-01-31T10:00:00{'Z' if zone else ''}")
@@ -238,15 +241,35 @@ def micros(text: str, *, zone: bool, cut: bool) -> int:
     return _in_years(value, text)
 
 
-def counted(number: str, unit: Unit, *, cut: bool) -> int:
-    """Microseconds since 1970-01-01 in UTC from a number that counts ``unit``."""
+def counted(number: str, unit: Unit, *, cut: bool, fraction: bool = False) -> int:
+    """Microseconds since 1970-01-01 in UTC from a number that counts ``unit``. ``fraction``: it may
+    have one.
+    """
     value = whole(number)
+    if value is None and fraction:
+        return _counted(number, unit, cut=cut)
     if value is None:
         raise Bad(f"{shown(number)} is not a whole number, or out of the years 0001 to 9999")
     found, rest = divmod(value * 1_000_000, _PER_SECOND[unit])
     if rest and not cut:
         raise Bad(f"{shown(number)} has a part of a microsecond")
     return _in_years(found, number)
+
+
+_LONGEST_COUNT = 60
+"""A count with a fraction has at most so many characters: a time has 26 digits."""
+_EXACT = Context(prec=200)
+
+
+def _counted(number: str, unit: Unit, *, cut: bool) -> int:
+    value = Decimal(number) if len(number) <= _LONGEST_COUNT else None
+    if value is None or abs(value.adjusted()) > _LONGEST_COUNT:
+        raise Bad(f"{shown(number)} is not in the years 0001 to 9999 of UTC")
+    us = _EXACT.divide(_EXACT.multiply(value, Decimal(1_000_000)), Decimal(_PER_SECOND[unit]))
+    found = us.to_integral_value(ROUND_FLOOR, _EXACT)
+    if found != us and not cut:
+        raise Bad(f"{shown(number)} has a part of a microsecond")
+    return _in_years(int(found), number)
 
 
 def _in_years(value: int, text: str) -> int:

@@ -13,7 +13,16 @@ if TYPE_CHECKING:  # tasks import this module, and need nothing of a configurati
     from rivermouth.config import Column
 
 Unit = Literal["s", "ms", "us", "ns"]
-Leniency = Literal["number_in_text", "anything_as_text", "repeated_names", "any_case"]
+Leniency = Literal[
+    "number_in_text",
+    "anything_as_text",
+    "repeated_names",
+    "any_case",
+    "boolean_in_text",
+    "count_in_text",
+    "fraction_in_count",
+    "date_as_time",
+]
 
 DEPTH = 500
 """The most objects and arrays in each other."""
@@ -22,12 +31,14 @@ DEPTH = 500
 @dataclass(frozen=True)
 class JsonSettings:
     """``unit``: what a whole number in a TIMESTAMP counts; None refuses numbers. ``cut``: what is
-    less than a microsecond is cut. ``lenient``: what is taken beside.
+    less than a microsecond is cut. ``lenient``: what is taken beside. ``empty``: a record without a
+    field of the columns is a row of nulls; else it is bad.
     """
 
     unit: Unit | None = None
     cut: bool = False
     lenient: frozenset[Leniency] = frozenset()
+    empty: bool = False
 
 
 _TOKEN = re.compile(r"`[^`]*`|[^\s<>(),:`]+|[<>(),:]")

@@ -70,9 +70,10 @@ def _plain(kind: pa.DataType, settings: JsonSettings) -> Convert:
     if name == "TIMESTAMP":
         return partial(_timestamp, settings)
     if name == "TIMESTAMP_NTZ":
-        return partial(_text, name, partial(scalars.micros, zone=False, cut=settings.cut))
+        day = "date_as_time" in settings.lenient
+        return partial(_text, name, partial(scalars.micros, zone=False, cut=settings.cut, day=day))
     if name == "BOOLEAN":
-        return _boolean
+        return _truth if "boolean_in_text" in settings.lenient else _boolean
     readers: dict[str, Callable[[str], object]] = {
         "DATE": scalars.days,
         "BINARY": _bytes,
@@ -172,17 +173,32 @@ def _decimal(name: str, precision: int, scale: int, value: object) -> object:
 
 
 def _timestamp(settings: JsonSettings, value: object) -> int:
-    if type(value) is Number and settings.unit is not None:
-        return scalars.counted(value, settings.unit, cut=settings.cut)
+    lenient, unit = settings.lenient, settings.unit
+    in_text = "count_in_text" in lenient and type(value) is str
+    if unit is not None and in_text and scalars.JSON_NUMBER.fullmatch(str(value)):
+        value = Number(value)
+    if type(value) is Number and unit is not None:
+        fraction = "fraction_in_count" in lenient
+        return scalars.counted(value, unit, cut=settings.cut, fraction=fraction)
     if type(value) is not str:
         raise Bad(f"TIMESTAMP takes text, not {shown(value)}")
-    return scalars.micros(value, zone=True, cut=settings.cut)
+    return scalars.micros(value, zone=True, cut=settings.cut, day="date_as_time" in lenient)
 
 
 def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise Bad(f"BOOLEAN takes true or false, not {shown(value)}")
+
+
+_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def _truth(value: object) -> bool:
+    word = str(value).lower() if type(value) in (str, Number) else ""
+    if word in (*_TRUE, *_FALSE):
+        return word in _TRUE
+    return _boolean(value)
 
 
 def _text(name: str, read: Callable[[str], object], value: object) -> object:
@@ -204,6 +220,20 @@ def _bytes(text: str) -> bytes:
     if found is None:
         raise Bad(f"{shown(text)} is not base64")
     return found
+
+
+_LISTED = 3
+
+
+def without_field(value: bytes, row: pa.StructType, settings: JsonSettings) -> str | None:
+    """What a good record has instead of a field of the columns; None where it has one."""
+    names, pairs = _Names.of(settings), read(value, spelt=False)
+    assert isinstance(pairs, tuple)
+    given = [str(pair[0]) for pair in pairs if isinstance(pair, tuple)]
+    if settings.empty or not {names.key(e.name) for e in row}.isdisjoint(map(names.key, given)):
+        return None
+    listed = ", ".join(shown(each).removeprefix("the text ") for each in given[:_LISTED])
+    return f"it has {listed or 'no field'}{' …' if len(given) > _LISTED else ''}"
 
 
 def decode_one_by_one(

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rivermouth.verification.formats.reader import (
+    FIELDS,
     NOT_VERIFIABLE,
     CannotTell,
     Reader,
@@ -154,9 +155,10 @@ class EntryReaders:
         if entry not in self._known:
             its = self._entries[entry]
             names = tuple(each for each in self._columns if each in its.columns)
-            key = names, _text(its.decoder)
+            decoder = {**its.decoder, FIELDS: [*its.columns]}
+            key = names, _text(decoder)
             if key not in self._of_values:
-                self._of_values[key] = _known(its, lambda: self._make(names, its.decoder))
+                self._of_values[key] = _known(its, lambda: self._make(names, decoder))
             self._known[entry] = self._of_values[key]
         return self._known[entry]
 

@@ -17,7 +17,8 @@ from functools import partial
 import numpy as np
 from confluent_kafka import Message
 
-from rivermouth.config.registry import SENT, resolve
+from rivermouth.config.formats import SENT
+from rivermouth.config.registry import resolve
 from rivermouth.verification.formats.reader import CannotTell, Undecodable
 from rivermouth.verification.ledger.coverage import Flags, Offsets
 from rivermouth.verification.ledger.entry import shown

@@ -138,16 +138,16 @@ class _Kept:
 class Sieve:
     """What ``mapInArrow`` is to call before own code: it gives the good rows, as they were decoded.
 
-    All records are counted by ``output``, and the bad ones diverted. ``decode``: see ``Writing``.
+    All records are counted by ``output``, and the bad ones diverted.
     """
 
     output: QuarantineOutput
-    decode: Decode | None = None
+    decode: Decode
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Take all rows; give back ``row``, ``_kafka`` and ``code`` of the good ones."""
         with self.output.opened() as task:
-            for decoded in map(self.decode, batches) if self.decode else batches:
+            for decoded in map(self.decode, batches):
                 task.take(decoded)
                 yield good(decoded).select(["row", "_kafka", "code"])
         spare_what_is_loaded()

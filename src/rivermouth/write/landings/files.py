@@ -20,14 +20,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from rivermouth.config.source import KAFKA_COLUMNS
 from rivermouth.debug import reach
 from rivermouth.errors import CommitConflict
 from rivermouth.formats.arrow import Rebatched
 from rivermouth.formats.strict_json.types import schema_of
-from rivermouth.formats.tasks import in_task_of
+from rivermouth.formats.tasks import decoder_of
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import Definition, replaced, way_into
@@ -72,28 +71,19 @@ class FilesLanding:
         self._table = table_of(site, batches=True)
         site.at_end(self._table.settle)
         self._bad = quarantine_of(site)
-        self._in_task = in_task_of(site.pipeline, keyed=self._keyed)
+        self._decode = decoder_of(site.pipeline)
         self._arrow_batches = ArrowBatches(site)
-        self._own = own_code_of(site, rows, self._in_task)
+        self._own = own_code_of(site, rows, self._decode)
         self._waiting: Waiting | None = None
         self._index: KeyIndex | None = None
         self._compaction: Compaction | None = None
-        of_bad = F.col("code").isNotNull()
-        of_keys = ("key_columns", "tombstone") if self._keyed else ()
-        self._columns = [
-            *(F.col(each) for each in ("row", *of_keys, "_kafka", "code")),
-            *(F.when(of_bad, F.col(each)).alias(each) for each in ("reason", "key", "value")),
-        ]
 
     @property
     def _keyed(self) -> bool:
         return isinstance(self._site.rows, Keyed)
 
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
-        """See ``Landing.stage``. The counts of files are always known.
-
-        The tasks decode where the format knows how.
-        """
+        """See ``Landing.stage``. The tasks decode, so the counts of files are always known."""
         if self._way.reason:
             return self._through_spark.stage(batch, plan, stack)
         if not self._table.may(plan):
@@ -164,12 +154,6 @@ class FilesLanding:
         self._site.at_end(found.close)
         return found
 
-    def _rows(self, batch: RawBatch) -> DataFrame:
-        """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
-        if self._in_task is not None:
-            return batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
-        return batch.decoded().select(self._columns)
-
     def _left(
         self, plan: CommitPlan, table: Definition, target: QuarantineTarget
     ) -> Written | None:
@@ -202,7 +186,7 @@ class FilesLanding:
         stack: ExitStack,
     ) -> Written:
         reduction = None if self._by_files is None else self._by_files.reduction
-        decode = self._in_task if self._own is None else None
+        decode = self._decode if self._own is None else None
         writing = Rebatched(Writing(into, target, decode, reduction))
 
         def write(rows: DataFrame) -> Written:
@@ -213,4 +197,5 @@ class FilesLanding:
             own = self._own
             return write(rows) if own is None else own.written(rows, plan, target, write, stack)
 
-        return self._arrow_batches.evaluated(self._rows(batch), written)
+        given = batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._decode.kafka)))
+        return self._arrow_batches.evaluated(given, written)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config.source import kafka_struct
 from rivermouth.formats.arrow import Rebatched
+from rivermouth.formats.tasks import Decoder
 from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.spark.tables import quoted
@@ -29,7 +30,7 @@ from rivermouth.write.files.bad_records import (
     diverted,
     reporting,
 )
-from rivermouth.write.files.writing import Decode, Sieve, Written
+from rivermouth.write.files.writing import Sieve, Written
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Plain, Rows
 from rivermouth.write.transform import Made, RowsOfRecord, Transform
@@ -43,9 +44,9 @@ class _Partly(Exception):
 
 
 class OwnCode:
-    """Makes the rows of one pipeline. ``decode`` decodes in a task; None: the rows are decoded."""
+    """Makes the rows of one pipeline."""
 
-    def __init__(self, site: Site, rows: Plain, own: Transform, decode: Decode | None) -> None:
+    def __init__(self, site: Site, rows: Plain, own: Transform, decode: Decoder) -> None:
         self._site, self._transform, self._decode = site, own, decode
         # Built once: each is many calls into the JVM, too dear per batch.
         self._given = [refusing(), *rows.columns]
@@ -121,7 +122,7 @@ def _with(written: Written, told: Diverted) -> Written:
     return replace(written, bad=told.files, counted=told.counted)
 
 
-def own_code_of(site: Site, rows: Rows, decode: Decode | None) -> OwnCode | None:
+def own_code_of(site: Site, rows: Rows, decode: Decoder) -> OwnCode | None:
     """The own code of a pipeline whose rows are added; None where they are the records."""
     if not isinstance(rows, Plain) or rows.transform is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.config.registry import FORMATS, Format
+from rivermouth.config.formats import FORMATS, Format
 from rivermouth.verification.formats.reader import Undecodable
 from rivermouth.verification.ledger.entry import LedgerEntry
 from rivermouth.verification.proofs.append import verify_append
@@ -128,7 +128,7 @@ def test_keys_in_the_form_of_another_format_have_their_own_version(
     second = replace(json, key=replace(json.key, version=2))
     monkeypatch.setitem(FORMATS.by_name, "other", second)
     monkeypatch.setitem(FORMATS.by_name, "json", Format("json", "none:none", "none:none", {}))
-    entries = ledger({"key_version": 2}, {}, {"version": 2})
+    entries = ledger({"key": {"version": 2}}, {}, {"version": 2})
     readers = EntryReaders(subject(config, MemorySource(), *entries), SCHEMA, COLUMNS)
     read = readers.of_keys(0)
     assert read is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.registry import FORMATS, Format
+from rivermouth.config.formats import FORMATS, Format
 from rivermouth.verification.formats.reader import NOT_VERIFIABLE, Reader
 from rivermouth.verification.ledger.entry import Deletion, LedgerChanges, LedgerEntry, Partition
 from rivermouth.verification.ledger.erased import Erased
@@ -157,7 +157,8 @@ def test_a_softly_deleted_row_is_no_row(tmp_path: Path) -> None:
     ("record", "why"),
     [
         (message(3, b"{"), "not JSON"),
-        (message(3, b"{}"), "a key column is null"),
+        (message(3, b"{}"), "it has none of the fields of the schema"),
+        (message(3, b'{"n":1}'), "a key column is null"),
         (message(3, b""), "the value is empty"),
         (message(3, None, None), "there is no message key"),
         (message(3, None, b"x"), "a message key that is not int64: 'x'"),

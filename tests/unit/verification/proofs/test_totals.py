@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.registry import FORMATS
+from rivermouth.config.formats import FORMATS
 from rivermouth.verification.formats.json import reader
 from rivermouth.verification.formats.reader import NOT_VERIFIABLE, Reader
 from rivermouth.verification.ledger.entry import Deletion, LedgerChanges, LedgerEntry, Partition

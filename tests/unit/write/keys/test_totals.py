@@ -40,7 +40,7 @@ def a_pipeline(*keys: str, by: tuple[str, ...] = (), metrics: Any = METRICS) -> 
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": COLUMNS,
+            "ddl": COLUMNS,
             "target": {
                 "table": "gold.t",
                 "mode": "aggregate",

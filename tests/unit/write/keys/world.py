@@ -15,7 +15,7 @@ from deltalake import Schema
 from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.formats.strict_json.types import schema_of
-from rivermouth.formats.tasks import in_task_of
+from rivermouth.formats.tasks import decoder_of
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget, folder_of
 from rivermouth.write.files.data_files import Files, Folder
@@ -104,7 +104,7 @@ class KeyedTable:
         told: list[dict[str, Any]] = []
         into = folder_of(str(self.path), self.table.definition())
         bad = QuarantineTarget(Folder(f"{self.path}_bad", LEAVES, tight=False), "c", "p", 1, {})
-        writing = Writing(into, bad, in_task_of(self.pipeline, keyed=True), self.by_files.reduction)
+        writing = Writing(into, bad, decoder_of(self.pipeline), self.by_files.reduction)
         for records in tasks:
             parts = [records[at : at + at_once] for at in range(0, len(records), at_once)]
             for batch in writing(map(raw, parts)):
@@ -185,5 +185,5 @@ def a_pipeline(
     target |= {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
     target |= {"order_by": tuple(order_by)} if order_by else {}
     columns = "id BIGINT, name STRING, rank INT, text STRING"
-    given = {"name": "p", "source": source, "columns": columns, "target": target}
+    given = {"name": "p", "source": source, "ddl": columns, "target": target}
     return Pipeline.model_validate(given)

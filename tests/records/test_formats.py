@@ -1,0 +1,185 @@
+"""Records of each format land, bad ones are in quarantine, and the proof reads the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.local.registry import LocalRegistry
+from tests.lake import Lake
+from tests.records.conftest import Registering, avro, framed, record
+from tests.unit.formats.protobuf.compiled import Compiled
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+ORDERS = "id BIGINT, city STRING"
+FIRST = record(("id", "long"), ("city", "string"))
+WIDER = record(("city", ["null", "string"]), ("note", "string"), ("id", "int"))
+NEWER = {"id": 2, "city": None, "note": "new"}
+OTHER = record(("id", "string"), ("city", "string"))
+STRANGE = record(("x", "long"))
+PROTO = """
+syntax = "proto3";
+package shop;
+message Place { string city = 1; }
+message Order { int64 id = 1; string city = 2; Place place = 3; }
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Records of one topic: the good ones with their rows, the bad ones with their codes."""
+
+    source: Mapping[str, Any]
+    good: Sequence[tuple[bytes, Any]]
+    bad: Sequence[tuple[bytes, str]]
+    schema: str = ORDERS
+
+
+def case(kind: str, registering: Registering, folder: Path) -> Case:
+    name = f"{kind}-value"
+    good: list[tuple[bytes, Any]]
+    bad: list[tuple[bytes, str]]
+    if kind == "avro":
+        schemas = (FIRST, WIDER, OTHER, STRANGE)
+        first, wider, other, strange = (
+            registering.avro(f"{name}-{n}", s) for n, s in enumerate(schemas)
+        )
+        one = avro(FIRST)({"id": 1, "city": "Rome"})
+        two = avro(WIDER)(NEWER)
+        good = [(framed(first, one), (1, "Rome")), (framed(wider, two), (2, None))]
+        bad = [
+            (one, "RM611"),
+            (framed(first, one[:-1]), "RM603"),
+            (framed(999_999, one), "RM612"),
+            (framed(other, avro(OTHER)({"id": "1", "city": "x"})), "RM613"),
+            (framed(strange, avro(STRANGE)({"x": 1})), "RM610"),
+        ]
+        return Case({"format": "avro"}, good, bad)
+    if kind == "avro of a file":
+        (folder / "order.avsc").write_text(json.dumps(FIRST))
+        one = avro(FIRST)({"id": 1, "city": "Rome"})
+        source = {"format": "avro", "schema_file": "order.avsc"}
+        return Case(source, [(one, (1, "Rome"))], [(one + b"\0", "RM603"), (b"\2", "RM603")])
+    if kind == "protobuf":
+        number, compiled = registering.protobuf(name, PROTO), Compiled(PROTO)
+        order = compiled.message("shop.Order")(id=1, city="Rome").SerializeToString()
+        good = [
+            (framed(number, b"\2\2" + order), (1, "Rome")),
+            (
+                framed(
+                    number, b"\0" + compiled.message("shop.Place")(city="B").SerializeToString()
+                ),
+                (None, "B"),
+            ),
+        ]
+        bad = [
+            (order, "RM611"),
+            (framed(number, b"\2\x08" + order), "RM613"),
+            (framed(number, b"\2\2" + order[:-1]), "RM603"),
+        ]
+        return Case({"format": "protobuf"}, good, bad)
+    if kind == "protobuf of a file":
+        (folder / "order.proto").write_text(PROTO)
+        order = Compiled(PROTO).message("shop.Order")(id=1, city="Rome").SerializeToString()
+        source = {"format": "protobuf", "schema_file": "order.proto", "message": "shop.Order"}
+        return Case(source, [(order, (1, "Rome"))], [(order[:-1], "RM603")])
+    if kind == "json, framed":
+        good = [(framed(7, b'{"id":1,"city":"Rome"}'), (1, "Rome"))]
+        bad = [(b'{"id":1}', "RM611"), (framed(7, b"{"), "RM603"), (framed(7, b""), "RM602")]
+        return Case({"format": "json", "framing": "confluent"}, good, bad)
+    if kind == "csv":
+        good = [(b'1,"Ro,me"', (1, "Ro,me")), (b"2,", (2, None)), (b'3,""\r\n', (3, ""))]
+        bad = [(b"1", "RM603"), (b"x,Rome", "RM603"), (b'1,"Rome', "RM603")]
+        return Case({"format": "csv"}, good, bad)
+    if kind == "string":
+        return Case({"format": "string"}, [(b"7", (7,))], [(b"x", "RM603")], "id BIGINT")
+    assert kind == "raw"
+    return Case({"format": "raw"}, [(b"\xff\0", (b"\xff\0",))], [(b"", "RM602")], "body BINARY")
+
+
+KINDS = [
+    "avro",
+    "avro of a file",
+    "protobuf",
+    "protobuf of a file",
+    "json, framed",
+    "csv",
+    "string",
+    "raw",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_good_records_land_and_bad_ones_are_told(
+    kind: str, lake: Lake, registering: Registering, rivermouth_spark: SparkSession
+) -> None:
+    its, topic = case(kind, registering, lake.folder), kind.replace(" ", "-").replace(",", "")
+    lake.topic(topic)
+    table = f"bronze.{topic.replace('-', '_')}"
+    source = {"topics": [topic], **its.source}
+    lake.configure(p={"source": source, "schema": its.schema, "target": {"table": table}})
+    lake.produce(topic, [(None, value, 0) for value, _ in (*its.good, *its.bad)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None
+    rows = [tuple(v for n, v in each.items() if n != "_kafka") for each in lake.rows(table)]
+    assert sorted(rows, key=repr) == sorted((row for _, row in its.good), key=repr)
+    bad = sorted(lake.rows(f"{table}_quarantine"), key=lambda each: each["offset"])
+    assert [(each["value"], each["code"]) for each in bad] == [*its.bad]
+    proved = lake.command("verify", "--strict")
+    # Of a schema that the registry does not have, nothing can be told.
+    assert proved.returncode == (3 if kind == "avro" else 0), proved.stdout + proved.stderr
+    assert lake.command("verify").returncode == 0
+
+
+def test_a_registry_that_is_away_is_waited_for_and_what_is_known_needs_none(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("away")
+    one, two = avro(FIRST)({"id": 1, "city": "Rome"}), avro(WIDER)(NEWER)
+    retry = {"for": "2s", "from": "500ms"}
+    pipeline = {
+        "source": {"topics": ["away"], "format": "avro"},
+        "schema": ORDERS,
+        "target": {"table": "bronze.away"},
+        "retry": retry,
+    }
+
+    def ids() -> list[int]:
+        assert not lake.path("bronze.away_quarantine").exists()
+        return sorted(each["id"] for each in lake.rows("bronze.away"))
+
+    with LocalRegistry() as registry:
+        options = {"url": registry.url, "max.retries": 0}
+        away = replace(lake, settings={"schema_registry": options})
+        away.configure(p=pipeline)
+        known = Registering(registry.url).avro("away-value", FIRST)
+        away.produce("away", [(None, framed(known, one), 0)])
+        assert away.run(rivermouth_spark, "p").ends[0].error is None
+        registry.stop()
+
+        away.produce("away", [(None, framed(known, one), 0)])
+        assert away.run(rivermouth_spark, "p").ends[0].error is None
+        assert ids() == [1, 1]
+
+        away.produce("away", [(None, framed(known + 1, two), 0)])
+        heard = away.run(rivermouth_spark, "p")
+        assert heard.ends[0].error is not None
+        assert heard.ends[0].error.code == "RM305"
+        assert heard.ends[0].retries > 1
+        assert ids() == [1, 1]
+
+        registry.start()  # it is empty
+        again = Registering(registry.url)
+        numbers = again.avro("away-value", FIRST), again.avro("other", WIDER)
+        assert numbers == (known, known + 1)
+        assert away.run(rivermouth_spark, "p").ends[0].error is None
+        assert ids() == [1, 1, 2]
