@@ -23,13 +23,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mar
 FULL = 20
 """``max_offsets_per_trigger`` of both pipelines."""
 GOOD_BIDS, GOOD_ORDERS = 50, 9
-BAD_BIDS = (b"{oops", b"", b"not json", None)
+BAD_BIDS = (b"{oops", b"", b"not json", b"[]")
 BAD_ORDERS = (b"[1]", b'{"status": "open"}')
 BIDS, ORDERS = GOOD_BIDS + len(BAD_BIDS), GOOD_ORDERS + len(BAD_ORDERS)
 BAD = {
-    ("bids", "RM603"): 2,
+    ("bids", "RM603"): 3,
     ("bids", "RM602"): 1,
-    ("bids", "RM601"): 1,
     ("orders", "RM603"): 1,
     ("orders", "RM605"): 1,
 }

@@ -206,6 +206,7 @@ class Small:
             read = self.broker.logs.get(partition, [])[start:until]
             records = until - start - sum(each in self.broker.aborted for each in read)
             counts = {"applied": records - bad, "quarantined": bad, "records": records}
+            counts["skipped"] = 0
             place = {"partition": partition, "from_offset": start, "until_offset": until}
             rows.append({**common, **place, **counts})
         types = [(name, pa.int64()) for name in rows[0] if name.endswith("_offset")]

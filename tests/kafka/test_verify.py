@@ -220,6 +220,7 @@ def test_a_good_append_run_is_proven(append: World, bounds: Bounds) -> None:
         "entries": 4,
         "records": 14,
         "quarantined": 1,
+        "skipped": 0,
         "lost": 0,
         "erased": 0,
         "accepted": [],

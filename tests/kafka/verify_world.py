@@ -249,6 +249,7 @@ class World:
                     "records": good + bad,
                     "applied": good,
                     "quarantined": bad,
+                    "skipped": 0,
                     "table_name": "t.p",
                     "table_version": version,
                     "commit": batch.commit,

@@ -19,7 +19,7 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.ways import Definition
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.bad_records import QuarantineTarget
-from rivermouth.write.files.data_files import Counted
+from rivermouth.write.files.counting import Counted
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.writing import Written
 from rivermouth.write.landings import driver_commits

@@ -153,6 +153,7 @@ def test_a_row_says_what_the_entry_says(tables: Tables) -> None:
         "records": 4,
         "applied": 3,
         "quarantined": 1,
+        "skipped": 0,
         "table_name": "silver.orders",
         "table_version": 1,
         "commit": "orders-commit-1",

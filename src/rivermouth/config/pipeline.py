@@ -51,8 +51,9 @@ from rivermouth.config.value_types import (
     ShapeName,
     Table,
 )
-from rivermouth.config.values import Commit, OnEmpty
+from rivermouth.config.values import Commit, OnEmpty, Tombstones
 
+_BY_ITSELF = (None, Tombstones.SKIP)
 JsonValue = str | bool | list[str] | None
 
 Trigger = Annotated[
@@ -184,6 +185,7 @@ class Pipeline(Model):
         given = {
             "lenient": sorted(source.lenient),
             "timestamps": source.timestamps.given,
+            "tombstones": "" if source.tombstones in _BY_ITSELF else source.tombstones.value,
             "on_empty": "" if source.on_empty is OnEmpty.QUARANTINE else source.on_empty.value,
             "framing": "" if self.framing is Framing.NONE else self.framing.value,
             "schema_file": schema_text(source.format, source.schema_file),
@@ -193,6 +195,13 @@ class Pipeline(Model):
             "not_null": sorted(each.name for each in self.columns if each.required),
         }
         return {**named, **{name: value for name, value in given.items() if value}}
+
+    @property
+    def tombstones(self) -> Tombstones:
+        """What becomes of a record without a value, where it deletes no row."""
+        if not self.shape.adds:
+            return Tombstones.QUARANTINE
+        return self.source.tombstones or Tombstones.SKIP
 
     @property
     def framing(self) -> Framing:

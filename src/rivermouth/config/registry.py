@@ -169,6 +169,11 @@ class Shape:
     sends: bool = False
     as_files: bool = False
 
+    @property
+    def adds(self) -> bool:
+        """Whether records become rows that are added to its table."""
+        return not self.keyed and not self.sends
+
 
 @dataclass
 class Shapes:

@@ -46,6 +46,7 @@ from rivermouth.config.totals import (
     windows_fit,
 )
 from rivermouth.config.transform import at_most_one, explodes_rows, fits_the_mode, tells_columns
+from rivermouth.config.values import Tombstones
 
 Names = tuple[str, ...]
 Columns = tuple[Column, ...]
@@ -173,6 +174,16 @@ def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
 
 
+def _adds_rows(tombstones: Tombstones | None, mode: str) -> Iterator[Fault]:
+    if tombstones is not None and not SHAPES.by_name[mode].adds:
+        message = f"{{path}} has no meaning in mode {mode}"
+        deletes = SHAPES.by_name[mode].deletes
+        fix = "a record without a value is bad there"
+        fix += ", or deletes a row with source.key" if deletes else ""
+        path: KeyPath = ("source", "tombstones")
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=f"{fix}; remove it", at_key=True)
+
+
 def _key_holds_all(key: str | None, mode: str, keys: Names) -> Iterator[Fault]:
     forms = FORMATS.keys
     if key is not None and SHAPES.by_name[mode].deletes and forms[key].single and len(keys) > 1:
@@ -267,6 +278,7 @@ RULES = (
     Rule(("schema", "target.metrics"), are_measurable),
     Rule(("target.keys", "target.metrics"), are_told_apart),
     Rule(("source.key", "target.mode"), _key_has_rows),
+    Rule(("source.tombstones", "target.mode"), _adds_rows),
     Rule(("source.key", "target.mode", "target.keys"), _key_holds_all),
     Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),
     Rule(

@@ -26,6 +26,7 @@ from rivermouth.config.value_types import (
     SourceOptions,
     StartAt,
     TaskCount,
+    TombstonesChoice,
     TopicsRead,
 )
 from rivermouth.config.values import OnDataLoss, OnEmpty, OnMissingTime, read_names
@@ -143,6 +144,12 @@ class Source(Model):
         default=OnEmpty.QUARANTINE,
         description="What becomes of a record that has none of the fields of `schema`, not even a"
         " null one. `quarantine`: it is bad. `null`: it is a row of nulls.",
+    )
+    tombstones: TombstonesChoice | None = Field(
+        default=None,
+        description="What an append does with a record that has no value. `skip`: it makes no row,"
+        " and is counted apart. `quarantine`: it is bad. `row`: it is a row of nulls. By default"
+        " `skip`. In other modes a record without a value is bad, unless `key` is given.",
     )
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
         default=Start(),

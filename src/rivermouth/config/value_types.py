@@ -46,6 +46,7 @@ from rivermouth.config.values import (
     OnDataLoss,
     OnEmpty,
     OnMissingTime,
+    Tombstones,
     check_count,
     check_names,
     check_property_names,
@@ -197,6 +198,11 @@ EmptyChoice = Annotated[
     # YAML's own null is meant, too.
     BeforeValidator(lambda value: read_choice(OnEmpty, "null" if value is None else value)),
     Written(one_of(lambda: [each.value for each in OnEmpty])),
+]
+TombstonesChoice = Annotated[
+    Tombstones,
+    BeforeValidator(lambda value: read_choice(Tombstones, value)),
+    Written(one_of(lambda: [each.value for each in Tombstones])),
 ]
 MissingTimeChoice = Annotated[
     OnMissingTime,

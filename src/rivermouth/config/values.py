@@ -30,6 +30,16 @@ class OnEmpty(Enum):
     """A row of nulls."""
 
 
+class Tombstones(Enum):
+    """What an append does with a record that has no value."""
+
+    SKIP = "skip"
+    """It makes no row, and is counted apart."""
+    QUARANTINE = "quarantine"
+    ROW = "row"
+    """A row of nulls."""
+
+
 class OnMissingTime(Enum):
     """What a start at a time does with a partition that has no record of that time or later."""
 

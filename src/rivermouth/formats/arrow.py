@@ -82,6 +82,10 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)
 
 
+SKIPPED = "skipped"
+"""In place of a code: a record that makes no row, and is not bad."""
+NO_VALUE = "RM601"
+"""The code of a record without a value that deletes nothing."""
 EMPTY = "RM602"
 """The code of a value without a byte."""
 NO_KEY = "RM605"
@@ -155,10 +159,10 @@ class InArrow(Protocol):
         """Rows of the configured columns, in order. Never raises for what a record holds."""
 
 
-def absent(values: pa.Array) -> pa.StringArray:
-    """The code of values that are null or empty, null for all others."""
+def absent(values: pa.Array, without: str | None = NO_VALUE) -> pa.StringArray:
+    """The code of empty values, ``without`` that of null ones; null for all others."""
     lengths = pc.binary_length(values)
     if not values.null_count and pc.min(lengths).as_py() != 0:  # as nearly always
         return pa.nulls(len(values), pa.string())
     empty = pc.if_else(pc.equal(lengths, 0), EMPTY, pa.scalar(None, pa.string()))
-    return pc.if_else(values.is_null(), "RM601", empty)
+    return pc.if_else(values.is_null(), pa.scalar(without, pa.string()), empty)

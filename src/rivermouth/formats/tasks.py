@@ -7,7 +7,8 @@ A decoded row has these columns:
 - ``_kafka`` STRUCT<topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP>, and after
   these what ``source.metadata`` asks for: ``key`` and ``headers``, as Kafka has them
 - ``tombstone`` BOOLEAN, never null
-- ``code`` STRING, null for a good record, else why it goes to quarantine (RM6xx)
+- ``code`` STRING, null for a good record, ``skipped`` for one that makes no row, else why it goes
+  to quarantine (RM6xx)
 - ``reason`` STRING, what is wrong with a record that cannot be decoded
 - ``key`` and ``value`` BINARY, as Kafka has them; of good records of an append null, if not asked
   for
@@ -29,7 +30,17 @@ from rivermouth.config import Column, KeyPart, Pipeline
 from rivermouth.config.encoding import Framing
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import PLACE
-from rivermouth.formats.arrow import NO_KEY, NO_MESSAGE_KEY, NULL, InArrow, absent, coded
+from rivermouth.config.values import Tombstones
+from rivermouth.formats.arrow import (
+    NO_KEY,
+    NO_MESSAGE_KEY,
+    NO_VALUE,
+    NULL,
+    SKIPPED,
+    InArrow,
+    absent,
+    coded,
+)
 from rivermouth.formats.framing import Unframed
 from rivermouth.formats.projected import Projected
 
@@ -62,8 +73,9 @@ class Decoder:
     """Makes decoded rows of Kafka's rows; it can be pickled.
 
     ``kafka`` are the columns of these rows that stand in ``_kafka``, in this order. ``keys`` are
-    the parts of the key of a row. ``message_key`` decodes the keys of tombstones; None: a null
-    value is bad. ``required`` are the columns that are NOT NULL.
+    the parts of the key of a row. ``message_key`` decodes the keys of tombstones; None: they delete
+    nothing, and ``tombstones`` says what becomes of them. ``required`` are the columns that are NOT
+    NULL.
     """
 
     values: InArrow
@@ -72,29 +84,32 @@ class Decoder:
     message_key: InArrow | None = None
     routes: Routes | None = None
     required: tuple[str, ...] = ()
+    tombstones: Tombstones = Tombstones.QUARANTINE
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Decoded rows; ``key_columns`` where there are keys, and without headers."""
         value = raw.column("value")
-        found, nothing = self.values.decode(value), absent(value)
+        found = self.values.decode(value)
         deletes = self.message_key is not None and bool(value.null_count)
         tombstone = value.is_null() if deletes else pa.repeat(False, len(value))
-        if deletes:
-            nothing = pc.if_else(tombstone, pa.scalar(None, pa.string()), nothing)
-        unfilled = self._unfilled(found.rows)
+        nothing = absent(value, None if deletes else _WITHOUT.get(self.tombstones))
+        rows = found.rows
+        if self.tombstones is Tombstones.ROW and value.null_count:
+            rows = of_nulls(rows, value.is_null())
+        unfilled = self._unfilled(rows)
         code = first_of(nothing, found.codes, coded(unfilled.is_valid(), NULL))
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
-        columns = {"row": found.rows}
+        columns = {"row": rows}
         if self.keys:
-            keys = [part_of(found.rows.field(each.column), each.width_us) for each in self.keys]
-            there = found.rows.is_valid()
+            keys = [part_of(rows.field(each.column), each.width_us) for each in self.keys]
+            there = rows.is_valid()
             code = first_of(code, *(without(each, there) for each in keys))
             if deletes:
                 keys, code = self._named(raw.column("key"), tombstone, keys, code)
             names = [each.name for each in self.keys]
             columns["key_columns"] = pa.StructArray.from_arrays(keys, names)
         if self.routes is not None:
-            code = first_of(code, *self.routes.codes(found.rows))
+            code = first_of(code, *self.routes.codes(rows))
         columns |= {"_kafka": kafka, "tombstone": tombstone, "code": code}
         reason = first_of(found.reasons, unfilled)
         columns |= {"reason": reason, "key": raw.column("key"), "value": value}
@@ -122,6 +137,15 @@ class Decoder:
             code = pc.if_else(nameless, NO_MESSAGE_KEY, code)
         both = zip(named, keys, strict=True)
         return [pc.if_else(tombstone, each, key) for each, key in both], code
+
+
+_WITHOUT = {Tombstones.QUARANTINE: NO_VALUE, Tombstones.SKIP: SKIPPED}
+
+
+def of_nulls(rows: pa.StructArray, these: pa.BooleanArray) -> pa.StructArray:
+    """The same rows; ``these``, of which there are none, are rows of nulls."""
+    absent = pc.and_not(rows.is_null(), these)
+    return pa.StructArray.from_arrays(rows.flatten(), fields=[*rows.type], mask=absent)
 
 
 def first_of(codes: pa.StringArray, *others: pa.StringArray) -> pa.StringArray:
@@ -166,7 +190,11 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         key,
         routes if routes.topic or routes.partition else None,
         tuple(each.name for each in pipeline.columns if each.required),
+        pipeline.tombstones,
     )
+
+
+_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones"}
 
 
 def of_values(pipeline: Pipeline) -> Mapping[str, Any]:
@@ -174,7 +202,7 @@ def of_values(pipeline: Pipeline) -> Mapping[str, Any]:
     of those that are known, by their numbers (``formats.framing.Schemas``).
     """
     named = pipeline.decoder
-    its = {each: named[each] for each in named.keys() - {"version", "key", "not_null", "from"}}
+    its = {each: named[each] for each in named.keys() - _NOT_OF_VALUES}
     return {**its, "schemas": pipeline.schemas}
 
 

@@ -107,11 +107,22 @@ def _unpacked(environ: Mapping[str, str]) -> Path:
         with writing(folder.parent):
             folder.parent.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
-            with tarfile.open(packed) as archive:
-                archive.extractall(part, filter="data")
+            _unpack(packed, part)
             try:
                 part.rename(folder)
             except OSError:  # another process was faster
                 shutil.rmtree(part, ignore_errors=True)
     (jar,) = folder.glob("*-runner.jar")
     return jar
+
+
+def _unpack(packed: Path, folder: Path) -> None:
+    """Write its files, which the lock of the jars names by their hash; it has no others."""
+    with tarfile.open(packed) as archive:
+        for file in archive:
+            read = archive.extractfile(file) if file.isfile() else None
+            if read is not None:
+                to = folder / file.name
+                to.parent.mkdir(parents=True, exist_ok=True)
+                with to.open("wb") as written:
+                    shutil.copyfileobj(read, written)

@@ -238,13 +238,19 @@ def portions(deletes: Iterable[Deleted], most: int = RUNS_MAX) -> Iterator[tuple
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Records of one range that took effect, and that went to quarantine.
+    """Records of one range that took effect, that went to quarantine, and that make no row.
 
     An applied record of an upsert may be replaced in its own batch: it still counts.
     """
 
     applied: int
     quarantined: int
+    skipped: int = 0
+
+    @property
+    def records(self) -> int:
+        """All of them."""
+        return self.applied + self.quarantined + self.skipped
 
 
 Counts = tuple[RowCounts, ...]

@@ -143,6 +143,8 @@ def _moved(entry: Entry, numbers: list[int]) -> dict[str, Any]:
         facts["applied"] = packed([each.applied for each in rows])
         if any(each.quarantined for each in rows):
             facts["quarantined"] = packed([each.quarantined for each in rows])
+        if any(each.skipped for each in rows):
+            facts["skipped"] = packed([each.skipped for each in rows])
     return facts
 
 
@@ -192,7 +194,8 @@ def _of_topics(facts: Mapping[str, Any]) -> dict[str, Any]:
             ranges += [OffsetRange(p, position[p] - n, position[p]) for p, n in spans.items()]
             applied = _each(parts, moved["applied"]) if counted else {}
             bad = _each(parts, moved.get("quarantined", 0)) if counted else {}
-            rows += [RowCounts(number, bad[each]) for each, number in applied.items()]
+            without = _each(parts, moved.get("skipped", 0)) if counted else {}
+            rows += [RowCounts(n, bad[each], without[each]) for each, n in applied.items()]
     order = sorted(range(len(ranges)), key=ranges.__getitem__)
     return {
         "topics": {name: _text(its["id"]) for name, its in facts["topics"].items() if "id" in its},

@@ -221,6 +221,8 @@ def _counted(entries: Sequence[Recorded]) -> dict[TopicPartition, RowCounts] | N
         for one, rows in zip(each.entry.ranges, each.entry.rows, strict=True):
             known = found.get(one.topic_partition, RowCounts(0, 0))
             found[one.topic_partition] = RowCounts(
-                known.applied + rows.applied, known.quarantined + rows.quarantined
+                known.applied + rows.applied,
+                known.quarantined + rows.quarantined,
+                known.skipped + rows.skipped,
             )
     return found

@@ -45,7 +45,8 @@ def read(
     - ``_kafka`` STRUCT of topic, partition, offset and timestamp, and of what ``source.metadata``
       asks for
     - ``tombstone`` BOOLEAN
-    - ``code`` STRING: null for a good record, else why a run puts it into quarantine
+    - ``code`` STRING: null for a good record, ``skipped`` for one that makes no row, else why a run
+      puts it into quarantine
     - ``reason`` STRING: what is wrong with a record that cannot be decoded
     - ``key`` and ``value`` BINARY
 

@@ -226,6 +226,8 @@ def verified(found: Verification) -> str:
         lines += [note(each.name, f"not told: {it}") for it in each.not_told]
         lines += [note(each.name, f"not checked: {it}") for it in each.unchecked]
         lines += [note(each.name, it) for it in left_out(each)]
+        if each.skipped:
+            lines.append(f"  {each.name}: {each.skipped:,} skipped, since they have no value")
         if each.erased:
             lines.append(f"  {each.name}: {each.erased:,} deleted on purpose, as its ledger says")
     left = sum((Counter(each.left) for each in found.pipelines), Counter())

@@ -110,7 +110,7 @@ class LiveRows(Lines):
             return
         row.position = report.position
         row.done += sum(each.span for each in report.ranges)
-        row.records += report.applied + report.quarantined
+        row.records += sum(each.records for each in report.rows)
         row.quarantined += report.quarantined
         if self._behind is None:
             row.lag = max(0, row.total - row.done)

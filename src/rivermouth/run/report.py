@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
+def _others(quarantined: int, skipped: int) -> str:
+    """``, 3 quarantined, 2 skipped``: those that there are, of the records that made no row."""
+    them = {"quarantined": quarantined, "skipped": skipped}
+    return "".join(f", {number:,} {what}" for what, number in them.items() if number)
+
+
 @dataclass(frozen=True)
 class CommitReport:
     """One commit of a pipeline. ``seconds`` is the whole batch, decoding to projection."""
@@ -42,14 +48,16 @@ class CommitReport:
     def quarantined(self) -> int:
         return sum(each.quarantined for each in self.rows)
 
+    @property
+    def skipped(self) -> int:
+        return sum(each.skipped for each in self.rows)
+
     def line(self) -> str:
         """``orders: entry 7, version 9: 1,200 records, 3 quarantined, 0.8 s``."""
         text = f"{self.pipeline}: entry {self.sequence}, version {self.table_version}: "
         if not any(each.span for each in self.ranges):
             return f"{text}{len(self.ranges)} position(s) recorded"
-        text += f"{self.applied:,} records"
-        if self.quarantined:
-            text += f", {self.quarantined:,} quarantined"
+        text += f"{self.applied:,} records{_others(self.quarantined, self.skipped)}"
         return f"{text}, {self.seconds:.1f} s"
 
 
@@ -180,14 +188,14 @@ class PipelineReport:
     seconds: float
     error: RivermouthError | None = None
     retries: int = 0
+    skipped: int = 0
 
     def line(self) -> str:
         """One line for the end of a run."""
         if self.error is not None:
             return f"{self.pipeline}: FAILED {self.error}"
         text = f"{self.pipeline}: OK, {self.applied:,} records in {self.commits} commit(s)"
-        if self.quarantined:
-            text += f", {self.quarantined:,} quarantined"
+        text += _others(self.quarantined, self.skipped)
         return f"{text}, entry {self.sequence}, {self.seconds:.1f} s"
 
     def as_dict(self) -> dict[str, Any]:
@@ -198,6 +206,7 @@ class PipelineReport:
             "commits": self.commits,
             "applied": self.applied,
             "quarantined": self.quarantined,
+            "skipped": self.skipped,
             "sequence": self.sequence,
             "seconds": round(self.seconds, 3),
             "retries": self.retries,

@@ -86,6 +86,7 @@ class Supervision(PassingOn):
             commits=done.commits + moves,
             applied=done.applied + report.applied,
             quarantined=done.quarantined + report.quarantined,
+            skipped=done.skipped + report.skipped,
         )
         super().committed(report)
 

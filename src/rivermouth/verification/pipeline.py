@@ -192,6 +192,7 @@ def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: B
     with tempfile.TemporaryDirectory(prefix="rivermouth-verify-") as folder:
         verify_rows(subject, Stored(table, quarantine), Workspace(Path(folder), bounds, progress))
     subject.findings.records = subject.coverage.records()
+    subject.findings.skipped = subject.coverage.skipped()
     subject.erased.report(subject.findings)
 
 

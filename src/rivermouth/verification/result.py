@@ -107,7 +107,7 @@ class Findings:
         self.strict = strict
         self.entries = 0
         self.records = 0
-        self.quarantined = 0
+        self.quarantined = self.skipped = 0
         self.lost = self.erased = 0
         self.superseded: int | None = None
         self.repeated: int | None = None
@@ -152,6 +152,7 @@ class Findings:
             entries=self.entries,
             records=self.records,
             quarantined=self.quarantined,
+            skipped=self.skipped,
             lost=self.lost,
             erased=self.erased,
             superseded=self.superseded,
@@ -194,6 +195,8 @@ class PipelineProof:
     quarantined: int
     superseded: int | None
     repeated: int | None = None
+    skipped: int = 0
+    """Records without a value, of which an append makes no row."""
     lost: int = 0
     """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
     erased: int = 0
@@ -238,6 +241,7 @@ class PipelineProof:
             "entries": self.entries,
             "records": self.records,
             "quarantined": self.quarantined,
+            "skipped": self.skipped,
             "lost": self.lost,
             "erased": self.erased,
         }

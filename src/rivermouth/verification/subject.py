@@ -136,6 +136,19 @@ class Subject:
         """What ``_kafka`` tells beside the coordinates."""
         return Metadata(self.pipeline.source.metadata, self.ledger.effective)
 
+    def without_value(self, decoder: Decoder) -> str:
+        """What an entry with this ``decoder`` made of records without a value: ``skip``, ``row`` or
+        ``quarantine``.
+        """
+        by_itself = "skip" if self.pipeline.shape.adds else "quarantine"
+        return str(decoder.get("tombstones", by_itself))
+
+    @cached_property
+    def skips(self) -> Flags:
+        """Which entries made no row of records without a value, by index."""
+        entries = self.ledger.effective
+        return np.array([self.without_value(each.decoder) == "skip" for each in entries], bool)
+
     def record_schema(self, table: pa.Schema) -> pa.Schema:
         """The types of the columns of records: those of the table, if it holds records.
 
@@ -151,6 +164,7 @@ class Subject:
         """
         known, version, its = self.pipeline.format, decoder.get("version", 1), _settings(decoder)
         _check(its, known)
+        its.pop("tombstones", None)  # values that are there are read alike
         required = [columns.index(each) for each in its.pop("not_null", ()) if each in columns]
         paths = its.pop("from", None)
         make = partial(self._of_format, known, version)
@@ -325,7 +339,7 @@ def _filled(read: Reader, required: Sequence[int]) -> Reader:
 
 def _check(settings: Mapping[str, Any], known: Format) -> None:
     """Raises UnknownDecoder for a setting that the format does not have."""
-    unknown = sorted(settings.keys() - known.settings - {FIELDS, "not_null"})
+    unknown = sorted(settings.keys() - known.settings - {FIELDS, "not_null", "tombstones"})
     if unknown:
         raise UnknownDecoder(f"the setting {unknown[0]}")
 

@@ -4,7 +4,8 @@ A projection of the entries in the target tables' logs, written right after each
 under a ``txn`` of its own, so that nothing writes a row twice. Never read as the truth.
 
 Its columns are in ``SCHEMA``. ``until_offset`` is exclusive. ``end_offset`` is where the log ended
-when the entry was planned; null if that is not known. ``records`` are ``applied + quarantined``.
+when the entry was planned; null if that is not known. ``records`` are
+``applied + quarantined + skipped``.
 
 A row may go once it is old and a newer old row of its partition is there: so the newest of each
 partition stays, from which a position is recovered once log clean-up has taken the ledger. A row
@@ -37,6 +38,7 @@ SCHEMA = pa.schema(
         ("records", pa.int64()),
         ("applied", pa.int64()),
         ("quarantined", pa.int64()),
+        ("skipped", pa.int64()),
         ("table_name", pa.string()),
         ("table_version", pa.int64()),
         ("commit", pa.string()),
@@ -78,9 +80,10 @@ def _rows(recorded: Recorded) -> Iterator[dict[str, object]]:
             "from_offset": offset_range.from_offset,
             "until_offset": offset_range.until_offset,
             "end_offset": entry.ends.get(offset_range.topic_partition),
-            "records": counts.applied + counts.quarantined,
+            "records": counts.records,
             "applied": counts.applied,
             "quarantined": counts.quarantined,
+            "skipped": counts.skipped,
             "table_name": entry.config.get("table"),
             "table_version": recorded.version,
             "commit": entry.commit,

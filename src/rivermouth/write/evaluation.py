@@ -22,7 +22,7 @@ from typing import TypeVar
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from rivermouth.formats.arrow import REFUSAL
+from rivermouth.formats.arrow import REFUSAL, SKIPPED
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.errors import said
@@ -170,14 +170,19 @@ def counts_of(ranges: Sequence[OffsetRange], firsts: Mapping[str, int], histogra
 
 def grouped_counts(decoded: DataFrame, ranges: Sequence[OffsetRange]) -> Counts:
     """The records of each range, counted by grouping: exact, whatever Spark computes again."""
-    bad = F.count_if(F.col("code").isNotNull()).alias("bad")
-    rows = decoded.groupBy("_kafka.topic", "_kafka.partition").agg(F.count("*").alias("n"), bad)
-    found = {(row["topic"], row["partition"]): row for row in rows.collect()}
-    counts: list[RowCounts] = []
-    for each in ranges:
-        row = found.get((each.topic, each.partition))
-        counts.append(RowCounts(row["n"] - row["bad"], row["bad"]) if row else RowCounts(0, 0))
-    return tuple(counts)
+    code = F.col("code")
+    kinds = {"good": code.isNull(), "bad": is_bad(), "skipped": code == SKIPPED}
+    rows = decoded.groupBy("_kafka.topic", "_kafka.partition").agg(
+        *(F.count_if(each).alias(name) for name, each in kinds.items())
+    )
+    found = {(row["topic"], row["partition"]): [*row][2:] for row in rows.collect()}
+    nothing = [0] * len(kinds)
+    return tuple(RowCounts(*found.get((each.topic, each.partition), nothing)) for each in ranges)
+
+
+def is_bad() -> Column:
+    """Whether a decoded row goes to quarantine; null or false where it does not."""
+    return F.col("code") != SKIPPED
 
 
 def applied(counts: Counts) -> int:

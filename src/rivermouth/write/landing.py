@@ -97,11 +97,11 @@ class CountedBatch:
         return self.rows.where("code IS NULL")
 
     def write_bad(self, plan: CommitPlan) -> None:
-        """Put the others into quarantine, if there are any."""
-        from rivermouth.write.evaluation import quarantined
+        """Put the bad ones into quarantine, if there are any."""
+        from rivermouth.write.evaluation import is_bad, quarantined
 
         if bad := quarantined(self.counts):
-            self.quarantine.write(self.rows.where("code IS NOT NULL"), plan, bad)
+            self.quarantine.write(self.rows.where(is_bad()), plan, bad)
 
 
 @dataclass(frozen=True)

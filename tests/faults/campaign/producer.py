@@ -29,8 +29,8 @@ def body(letter: str, number: int) -> str:
 
 def events(dice: random.Random, number: int, topic: str) -> Record:
     """An event, or something that is none."""
-    if dice.random() < 0.03:
-        return "poison", topic, None, dice.choice(POISON)
+    if dice.random() < 0.04:
+        return "poison", topic, None, dice.choice((*POISON, None))
     value = {"id": number, "seq": number, "body": body("e", number)}
     return "append", topic, None, json.dumps(value)
 

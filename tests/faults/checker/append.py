@@ -71,7 +71,7 @@ class Tally:
             found = left & (at >= 0) & ~_dark(others, rows.offsets)
             np.add.at(self.counts[here.place], at[found], 1)
             unequal = here.rows[at[found]] != rows.digests[found] if found.any() else found[:0]
-            unequal &= here.kinds[at[found]] != Kind.BAD
+            unequal &= here.kinds[at[found]] < Kind.BAD
             self._unequal.setdefault(here.place, []).extend(rows.offsets[found][unequal].tolist())
             left &= ~found
         for offset in rows.offsets[left].tolist():
@@ -182,12 +182,12 @@ def is_dark(records: Records | None, offset: int) -> bool:
 def _covered(
     records: Records, covered: Covered, counts: Integers, erased: Mask
 ) -> Iterator[Finding]:
-    bad = records.kinds == Kind.BAD
+    bad = records.kinds >= Kind.BAD
     wrong = {
         Fault.LOST: ("without a row", covered.expected & ~bad & ~erased & (counts == 0)),
         Fault.ERASURE: ("deleted on purpose, and a row", erased & (counts > 0)),
         Fault.DUPLICATE: ("with more than one row", covered.expected & ~bad & (counts > 1)),
-        Fault.QUARANTINE: ("bad, and a row", covered.expected & bad & (counts > 0)),
+        Fault.QUARANTINE: ("bad or skipped, and a row", covered.expected & bad & (counts > 0)),
         Fault.PHANTOM: ("a row, in no entry that stands", ~covered.expected & (counts > 0)),
     }
     for fault, (what, mask) in wrong.items():

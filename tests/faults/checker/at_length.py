@@ -2,7 +2,8 @@
 
 In a log an entry holds lists of numbers by topic. At length it names each range
 ``[topic, partition, from, until]``, each position by topic and partition, and ``topics`` are the
-ids. ``rows`` (applied, quarantined) run beside the ranges; without them nothing was counted.
+ids. ``rows`` (applied, quarantined, skipped) run beside the ranges; without them nothing was
+counted.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 Facts = dict[str, Any]
 FORMAT = 1
+_COUNTED = ("applied", "quarantined", "skipped")
 _NESTED = ("position", "epochs", "ends")
 
 
@@ -75,8 +77,8 @@ def _ranges(stands: Mapping[str, Any], pairs: list[tuple[list[Any], Any]]) -> Fa
         "spans": [until - start for (_, _, start, until), _ in pairs],
     }
     if pairs[0][1] is not None:
-        told["applied"] = [applied for _, (applied, _) in pairs]
-        told["quarantined"] = [bad for _, (_, bad) in pairs]
+        counts = [(*rows, 0)[: len(_COUNTED)] for _, rows in pairs]  # what was skipped may lack
+        told |= {what: [each[at] for each in counts] for at, what in enumerate(_COUNTED)}
     return told
 
 
@@ -97,8 +99,8 @@ def _add_topic(said: Facts, topic: str, told: Mapping[str, Any], *, counted: boo
     for part, span in zip(parts, _each(moved["spans"], parts), strict=True):
         said["ranges"].append([topic, part, stands[part] - span, stands[part]])
     if counted:
-        applied, bad = (_each(moved.get(name, 0), parts) for name in ("applied", "quarantined"))
-        said["rows"] += [[*each] for each in zip(applied, bad, strict=True)]
+        counts = (_each(moved.get(name, 0), parts) for name in _COUNTED)
+        said["rows"] += [[*each] for each in zip(*counts, strict=True)]
 
 
 def _numbers(runs: list[int]) -> list[int]:

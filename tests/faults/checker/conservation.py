@@ -1,4 +1,6 @@
-"""Counting: the visible records of a range are the rows that it left, here or in quarantine."""
+"""Counting: the visible records of a range are the rows that it left, here or in quarantine, and
+those that leave none.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 from tests.faults.checker.append import Mask
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import Integers
-from tests.faults.checker.entry import Entry, Span
+from tests.faults.checker.entry import Entry, RowCounts, Span
 from tests.faults.checker.evidence import Place
 from tests.faults.checker.quarantine import Held
 from tests.faults.checker.records import Records
@@ -17,7 +19,7 @@ from tests.faults.checker.verdict import Fault, Finding
 
 
 class Counts:
-    """Applied and quarantined records of any range.
+    """Applied, quarantined and skipped records of any range.
 
     ``rows`` counts the rows of each record in an append table; None for an upsert, whose rows
     do not tell: there every visible record that is not in quarantine counts as applied.
@@ -41,24 +43,26 @@ class Counts:
                 applied = applied + (erased[place] & (applied == 0))  # it was there once
             self._applied[place] = np.cumsum(np.append(0, applied), dtype=np.int64)
 
-    def found(self, entry: Entry, span: Span) -> tuple[int, int]:
-        """Applied records of a range, and rows in quarantine under its entry."""
-        first, last = self._records[span.place].between(span.start, span.until)
+    def found(self, entry: Entry, span: Span) -> RowCounts:
+        """Applied records of a range, rows in quarantine under its entry, and what was skipped."""
+        records = self._records[span.place]
+        first, last = records.between(span.start, span.until)
         applied = self._applied[span.place]
         quarantined = self._held.by_commit.get((entry.commit, span.place), 0)
-        return int(applied[last] - applied[first]), quarantined
+        skipped = np.count_nonzero(records.kinds[first:last] == Kind.SKIPPED)
+        return RowCounts(int(applied[last] - applied[first]), quarantined, int(skipped))
 
-    def expected(self, entry: Entry) -> list[tuple[int, int]] | None:
-        """Good and bad records of each range; None where Kafka alone cannot tell."""
-        counts: list[tuple[int, int]] = []
+    def expected(self, entry: Entry) -> list[RowCounts] | None:
+        """Good, bad and skipped records of each range; None where Kafka alone cannot tell."""
+        counts: list[RowCounts] = []
         for span in entry.spans:
             records = self._records[span.place]
             first, last = records.between(span.start, span.until)
             kinds = records.kinds[first:last]
             if records.is_dark(span.start, span.until):
                 return None
-            bad = int(np.count_nonzero(kinds == Kind.BAD))
-            counts.append((last - first - bad, bad))
+            bad, skipped = (int(np.sum(kinds == kind)) for kind in (Kind.BAD, Kind.SKIPPED))
+            counts.append(RowCounts(last - first - bad - skipped, bad, skipped))
         return counts
 
     def judge(self, entry: Entry) -> Iterator[Finding]:
@@ -70,7 +74,7 @@ class Counts:
             first, last = records.between(span.start, span.until)
             found = self.found(entry, span)
             where = f"{entry.pipeline} {entry} {span}"
-            said = f"{found[0]} applied, {found[1]} quarantined"
+            said = f"{found[0]} applied, {found[1]} quarantined, {found[2]} skipped"
             if last - first != sum(found):
                 what = f"{last - first} records, {said}"
                 yield Finding(Fault.CONSERVATION, where, what)

@@ -1,4 +1,4 @@
-"""What a record should become: a row, the deletion of one, or a bad record.
+"""What a record should become: a row, the deletion of one, nothing, or a bad record.
 
 Valid is what docs/json.md says, without any leniency, for columns of whole numbers and of text.
 """
@@ -27,6 +27,7 @@ class Kind(IntEnum):
     GOOD = 0
     TOMBSTONE = 1
     BAD = 2
+    SKIPPED = 3
 
 
 class Judged(NamedTuple):
@@ -37,7 +38,7 @@ class Judged(NamedTuple):
     keys: tuple[Any, ...] | None = None
 
 
-BAD = Judged(Kind.BAD)
+BAD, SKIPPED = Judged(Kind.BAD), Judged(Kind.SKIPPED)
 
 
 class Decoder:
@@ -54,6 +55,8 @@ class Decoder:
         """Judge one record."""
         if value is None and self._format is not None:
             return self._tombstone(key)
+        if value is None and not self._keys:
+            return SKIPPED
         try:
             whole = _object(value or b"", [name for name, _ in self._columns])
             values = tuple(_fit(whole.get(name), kind) for name, kind in self._columns)

@@ -26,6 +26,14 @@ class Span(NamedTuple):
         return f"{shown(self.place)}[{self.start},{self.until})"
 
 
+class RowCounts(NamedTuple):
+    """Of the records of one range: those with an effect, the bad ones, those that leave nothing."""
+
+    applied: int
+    quarantined: int
+    skipped: int = 0
+
+
 class Move(NamedTuple):
     """Where a partition stood and where it goes; None: it was not known, or it is gone."""
 
@@ -61,7 +69,7 @@ class Erased(NamedTuple):
 class Entry:
     """An entry where it stands in the log, or in the offsets table once the log is gone.
 
-    ``rows`` (applied, quarantined) run beside ``spans`` where the entry states them.
+    ``rows`` run beside ``spans`` where the entry states them.
     ``accepts``: ``restore`` or ``reset`` where an operator accepted an undoing. ``lost`` are
     offsets that Kafka deleted before they were read. ``ends``: where logs ended meanwhile.
     ``changes`` are those that it accepts, ``accepted`` all so far (kind and sequence; None where
@@ -76,7 +84,7 @@ class Entry:
     topics: Mapping[str, str]
     spans: tuple[Span, ...]
     position: Mapping[Place, int]
-    rows: tuple[tuple[int, int], ...] | None = None
+    rows: tuple[RowCounts, ...] | None = None
     accepts: str | None = None
     lost: tuple[Span, ...] = ()
     ends: Mapping[Place, int] = field(default_factory=dict)
@@ -113,7 +121,7 @@ def _entry(version: int, facts: Mapping[str, Any]) -> Entry:
         topics=dict(facts["topics"]),
         spans=spans,
         position=_offsets(facts["position"]),
-        rows=None if rows is None else tuple((int(a), int(q)) for a, q in rows),
+        rows=None if rows is None else tuple(RowCounts(*map(int, each)) for each in rows),
         accepts=None if facts.get("accepts") is None else str(facts["accepts"]["kind"]),
         lost=_spans(facts.get("lost") or ()),
         ends=_offsets(facts.get("ends") or {}),

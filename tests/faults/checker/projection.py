@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.checker.data_files import DataFile
-from tests.faults.checker.entry import Changes, Entry, Move, Span
+from tests.faults.checker.entry import Changes, Entry, Move, RowCounts, Span
 from tests.faults.checker.evidence import Place, shown
 from tests.faults.checker.log import Log
 from tests.faults.checker.verdict import Fault, Finding
 
 Row = Mapping[str, Any]
-Counts = Sequence[tuple[int, int]]
+Counts = Sequence[RowCounts]
+COUNTED = ("applied", "quarantined", "skipped")
 
 
 class Projection:
@@ -67,7 +68,7 @@ class Projection:
                     topics=dict(topics),
                     spans=spans,
                     position=dict(position),
-                    rows=tuple((each["applied"], each["quarantined"]) for each in rows),
+                    rows=tuple(RowCounts(*(each[what] for what in COUNTED)) for each in rows),
                     ends={_span(each).place: each["end_offset"] for each in rows},
                     accepts="restore" if resumed else None,
                     changes=changes,
@@ -100,7 +101,8 @@ def judge(
 ) -> Iterator[Finding]:
     """Compare the rows of one pipeline with its entries.
 
-    ``counts`` are applied and quarantined records per range, by commit, where they are known.
+    ``counts`` are applied, quarantined and skipped records per range, by commit, where they are
+    known.
     The newest entry may be missing while a driver is dead, that is, unless ``settled``.
     """
     if not entries:
@@ -153,9 +155,8 @@ def _due(entry: Entry, counts: Counts | None) -> Iterator[Row]:
             "cluster_id": entry.cluster,
         }
         if stated is not None:
-            applied, quarantined = stated[index]
-            row |= {"records": applied + quarantined}
-            row |= {"applied": applied, "quarantined": quarantined}
+            row |= {"records": sum(stated[index])}
+            row |= dict(zip(COUNTED, stated[index], strict=True))
         yield row
 
 

@@ -99,7 +99,7 @@ def misplaced(records: Records, held: Integers, covered: slice) -> Iterator[Find
     wrong = {
         "bad records missing in quarantine": (kinds == Kind.BAD) & (counts == 0),
         "records twice in quarantine": counts > 1,
-        "good records in quarantine": (kinds < Kind.BAD) & (counts > 0),
+        "good records in quarantine": (kinds != Kind.BAD) & (counts > 0),
     }
     for what, mask in wrong.items():
         if mask.any():

@@ -86,6 +86,7 @@ def test_a_report_is_json_with_null_where_there_is_no_error() -> None:
         "commits": 3,
         "applied": 1200,
         "quarantined": 0,
+        "skipped": 0,
         "sequence": 7,
         "seconds": 2.5,
         "retries": 0,

@@ -44,6 +44,7 @@ def offsets_rows(
                     "records": until - start,
                     "applied": until - start - quarantined,
                     "quarantined": quarantined,
+                    "skipped": 0,
                 }
             )
     return found

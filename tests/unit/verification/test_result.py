@@ -51,7 +51,8 @@ def test_what_is_unchecked_makes_a_strict_verification_fail() -> None:
 
 def test_the_json_has_the_keys_that_programs_read() -> None:
     findings = Findings("p")
-    keys = ["name", "ok", "complete", "entries", "records", "quarantined", "lost", "erased"]
+    keys = ["name", "ok", "complete", "entries", "records", "quarantined", "skipped"]
+    keys += ["lost", "erased"]
     kinds = [
         "missing",
         "duplicated",

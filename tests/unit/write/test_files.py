@@ -18,7 +18,8 @@ from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import data_files
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget
-from rivermouth.write.files.data_files import Counted, Folder, counted
+from rivermouth.write.files.counting import Counted, counted
+from rivermouth.write.files.data_files import Folder
 from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.writing import Writing, Written, collected
 from tests.builders import span

@@ -225,7 +225,7 @@ def micros(text: str, *, zone: bool, cut: bool, day: bool = False) -> int:
     found = _TIME.fullmatch(text)
     if found is None:
         raise Bad(f"{shown(text)} is not a time as 2026-01-31T10:00:00{'Z' if zone else ''}")
-    day, hour, minute, second, fraction, zulu, sign, ahead, ahead_minutes = found.groups("")
+    date, hour, minute, second, fraction, zulu, sign, ahead, ahead_minutes = found.groups("")
     if not zone and (zulu or sign):
         raise Bad(f"{shown(text)} has a zone, which TIMESTAMP_NTZ does not take")
     if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
@@ -237,7 +237,7 @@ def micros(text: str, *, zone: bool, cut: bool, day: bool = False) -> int:
     minutes = int(ahead or 0) * 60 + int(ahead_minutes or 0)
     minutes = int(hour) * 60 + int(minute) - (-minutes if sign == "-" else minutes)
     seconds = minutes * 60 + int(second or 0)
-    value = days(day) * _DAY + seconds * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+    value = days(date) * _DAY + seconds * 1_000_000 + int(fraction[:6].ljust(6, "0"))
     return _in_years(value, text)
 
 

@@ -87,8 +87,8 @@ class Span:
     """The recorded ranges of one partition, in order of their offsets.
 
     ``entries`` holds for each range the index of its entry among the effective entries.
-    ``disjoint``: no offset lies in two ranges. ``visible`` and ``quarantined`` count records per
-    range while a pipeline is verified.
+    ``disjoint``: no offset lies in two ranges. ``visible``, ``quarantined`` and ``skipped`` count
+    records per range while a pipeline is verified.
     """
 
     def __init__(self, ranges: Sequence[tuple[int, int, int]]) -> None:
@@ -99,6 +99,7 @@ class Span:
         self.disjoint = bool(np.all(self.starts[1:] >= self.untils[:-1]))
         self.visible = np.zeros(len(ordered), np.int64)
         self.quarantined = np.zeros(len(ordered), np.int64)
+        self.skipped = np.zeros(len(ordered), np.int64)
 
     @property
     def start(self) -> int:
@@ -167,6 +168,10 @@ class Coverage:
     def records(self) -> int:
         """How many visible records have been counted."""
         return sum(int(each.visible.sum()) for each in self.spans.values())
+
+    def skipped(self) -> int:
+        """How many records have been counted that make no row."""
+        return sum(int(each.skipped.sum()) for each in self.spans.values())
 
     def quarantined(self) -> int:
         """How many quarantined records have been counted."""

@@ -72,7 +72,7 @@ class AppendCheck:
 
     def see(self, seen: Seen) -> None:
         """See ``WindowCheck``."""
-        self._visible[seen.offsets - self._start] = True
+        self._visible[seen.offsets[~seen.skipped] - self._start] = True
         if self._samples:
             self._compare(seen.offsets, seen.messages)
 

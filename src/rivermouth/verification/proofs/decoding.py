@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,8 +39,25 @@ from rivermouth.verification.tables.ports import Unreadable, schema_of
 _FIRST_TIME = -(1 << 63)
 
 
+@dataclass(frozen=True)
+class Tolerant:
+    """A reader to which a record without a value is not bad: it has the row ``nulls``."""
+
+    read: Reader
+    nulls: tuple[None, ...]
+
+    def __call__(self, value: bytes) -> tuple[Any, ...]:
+        """The columns of a value that is there."""
+        return self.read(value)
+
+
 def decoded(read: Reader, value: bytes | None) -> tuple[Any, ...]:
-    """The columns of a record value. Raises Undecodable: a null or empty value has none."""
+    """The columns of a record value.
+
+    Raises Undecodable: an empty value has none, and a null one only where ``read`` is tolerant.
+    """
+    if value is None and isinstance(read, Tolerant):
+        return read.nulls
     if not value:
         raise Undecodable("the value is null" if value is None else "the value is empty")
     return read(value)
@@ -173,6 +191,12 @@ class EntryReaders:
         return self._of_keys[key]
 
     def _make(self, names: tuple[str, ...], decoder: Decoder) -> Reader:
+        read, what = self._of_bytes(names, decoder), self._subject.without_value(decoder)
+        as_row = what == "row" and not {*decoder.get("not_null", ())} & {*names}
+        nulls = (None,) * len(self._columns)
+        return Tolerant(read, nulls) if what == "skip" or as_row else read
+
+    def _of_bytes(self, names: tuple[str, ...], decoder: Decoder) -> Reader:
         read = self._subject.reader(self._schema, names, decoder)
         partitions = self._subject.pipeline.target.partition_by
         if names == self._columns and not partitions:

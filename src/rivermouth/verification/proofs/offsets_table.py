@@ -22,7 +22,7 @@ from rivermouth.verification.tables.ports import Tables
 
 _RANGE = ("from_offset", "until_offset", "end_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")
-_COUNTS = ("records", "applied", "quarantined")
+_COUNTS = ("records", "applied", "quarantined", "skipped")
 WAIT_S = 3.0
 _NEW_MS = 60_000
 _KEYS = ("sequence", "topic", "partition")
@@ -230,12 +230,10 @@ def _counts(entry: LedgerEntry, each: LedgerRange, subject: Subject) -> dict[str
     same = [at for at in mine if span.untils[at] == each.until]
     if not same or not subject.countable(each.partition, span, same[0]):
         return {}
-    visible, quarantined = int(span.visible[same[0]]), int(span.quarantined[same[0]])
-    return {
-        "records": visible,
-        "applied": visible - quarantined,
-        "quarantined": quarantined,
-    }
+    counts = (span.visible, span.quarantined, span.skipped)
+    visible, quarantined, skipped = (int(each[same[0]]) for each in counts)
+    applied = visible - quarantined - skipped
+    return dict(zip(_COUNTS, (visible, applied, quarantined, skipped), strict=True))
 
 
 def _rows(tables: Tables, pipeline: str, after: int) -> Iterator[tuple[RowKey, Facts]]:

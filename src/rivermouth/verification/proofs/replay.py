@@ -14,7 +14,7 @@ from confluent_kafka import Message
 from rivermouth.verification.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verification.kafka.client import Source
 from rivermouth.verification.kafka.readable import leave_out_expired
-from rivermouth.verification.ledger.coverage import Flags, Offsets
+from rivermouth.verification.ledger.coverage import Flags, Offsets, Span
 from rivermouth.verification.ledger.entry import Partition, shown
 from rivermouth.verification.proofs.decoding import (
     EntryReaders,
@@ -138,8 +138,9 @@ _NONE = np.zeros(0, np.int64)
 class Seen:
     """Visible records of one partition, ascending; ``good`` are those not in quarantine.
 
-    ``ranges`` holds the index of each record's range in its ``Span``. ``done``: the partition has
-    been read to its end; comes once for each partition, with no records.
+    ``skipped`` are those that make no row. ``ranges`` holds the index of each record's range in its
+    ``Span``. ``done``: the partition has been read to its end; comes once for each partition, with
+    no records.
     """
 
     partition: Partition
@@ -147,6 +148,7 @@ class Seen:
     offsets: Offsets
     ranges: Offsets
     good: Flags
+    skipped: Flags
     done: bool
 
     def part(self, first: int, last: int) -> Seen:
@@ -158,6 +160,7 @@ class Seen:
             offsets=self.offsets[cut],
             ranges=self.ranges[cut],
             good=self.good[cut],
+            skipped=self.skipped[cut],
         )
 
 
@@ -200,6 +203,8 @@ def _seen(
         messages = [each for each, keep in zip(messages, inside.tolist(), strict=True) if keep]
         offsets, ranges = offsets[inside], ranges[inside]
     np.add.at(span.visible, ranges, 1)
+    skipped = _skipped(subject, span, ranges, messages)
+    np.add.at(span.skipped, ranges[skipped], 1)
     bad, large = rows.mask(offsets), rows.too_large(offsets)
     for position in np.flatnonzero(bad).tolist():
         if not rows.same(messages[position]):
@@ -208,7 +213,15 @@ def _seen(
             subject.findings.add(Kind.DIFFERENT, line)
         entry, too_large = int(span.entries[ranges[position]]), bool(large[position])
         verdicts.judge(partition, messages[position], entry, too_large=too_large)
-    return Seen(partition, messages, offsets, ranges, ~bad, done)
+    return Seen(partition, messages, offsets, ranges, ~bad, skipped, done)
+
+
+def _skipped(subject: Subject, span: Span, ranges: Offsets, messages: Sequence[Message]) -> Flags:
+    """Which records make no row, by their entries: they have no value."""
+    if not subject.skips.any():
+        return np.zeros(len(messages), bool)
+    without = np.array([each.value() is None for each in messages], bool)
+    return without & subject.skips[span.entries[ranges]]
 
 
 def _report_unseen(subject: Subject, partition: Partition, rows: Quarantined) -> None:

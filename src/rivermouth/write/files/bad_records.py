@@ -26,14 +26,8 @@ from rivermouth.config.source import PLACE
 from rivermouth.debug import reach
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.ways import Definition
-from rivermouth.write.files.data_files import (
-    Counted,
-    DataFile,
-    Files,
-    Folder,
-    bad,
-    other_records,
-)
+from rivermouth.write.files.counting import Counted, bad, other_records
+from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
 from rivermouth.write.files.table import Alone, FilesTable, appended
 

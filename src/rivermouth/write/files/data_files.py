@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,12 +17,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rivermouth.errors import BatchFailed
-from rivermouth.protocol.entry import Counts, RowCounts
-from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.warehouse.delta.actions import AddFile
 from rivermouth.warehouse.delta.store import Store, sync
 from rivermouth.write.files.partitions import Partition, apart, folder_of_partition
@@ -261,22 +256,6 @@ class _OpenFile:
             self._path.unlink()
 
 
-def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:
-    """How many rows came of each topic and partition."""
-    if not len(kafka):
-        return Counter()
-    topic, partition = (kafka[0][name] for name in ("topic", "partition"))
-    same = pc.and_(
-        pc.equal(kafka.field("partition"), partition), pc.equal(kafka.field("topic"), topic)
-    )
-    if same.true_count == len(kafka):  # as nearly always
-        return Counter({(topic.as_py(), partition.as_py()): len(kafka)})
-    places = pa.table({name: kafka.field(name) for name in ("topic", "partition")})
-    groups = places.group_by(["topic", "partition"]).aggregate([([], "count_all")])
-    columns = (groups.column(name).to_pylist() for name in ("topic", "partition", "count_all"))
-    return Counter({(topic, partition): n for topic, partition, n in zip(*columns, strict=True)})
-
-
 def read_columns(store: Store, path: str, columns: Sequence[str]) -> pa.Table:
     """Some columns of a data file, all of its rows. Raises what the store does."""
     with store.opened(path) as opened:
@@ -329,71 +308,3 @@ def _conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column.cast(kind)
     fields = _fields(column, kind, len(column))
     return pa.StructArray.from_arrays(fields, fields=[*kind], mask=column.is_null())
-
-
-def good(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a decoded batch without a code."""
-    codes = rows.column("code")
-    return rows if codes.null_count == len(codes) else rows.filter(pc.is_null(codes))
-
-
-def bad(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a decoded batch with a code."""
-    return rows.filter(pc.is_valid(rows.column("code")))
-
-
-@dataclass
-class Counted:
-    """How many good and bad records were met, by topic and partition."""
-
-    good: Counter[tuple[str, int]] = field(default_factory=Counter)
-    bad: Counter[tuple[str, int]] = field(default_factory=Counter)
-
-    def add(self, kafka: pa.StructArray, codes: pa.Array) -> None:
-        """Take records by where they came from, and why they are bad; null: good."""
-        if codes.null_count == len(codes):
-            self.good.update(counted(kafka))
-            return
-        self.good.update(counted(kafka.filter(codes.is_null())))
-        self.bad.update(counted(kafka.filter(codes.is_valid())))
-
-    def update(self, other: Counted) -> None:
-        """Take what another one has counted."""
-        self.good.update(other.good)
-        self.bad.update(other.bad)
-
-    def to_json(self) -> str:
-        """Topic, partition, good and bad records of each partition."""
-        places = sorted({*self.good, *self.bad})
-        return json.dumps([[*each, self.good[each], self.bad[each]] for each in places])
-
-    @staticmethod
-    def from_json(text: str) -> Counted:
-        """What ``to_json`` has told."""
-        found = Counted()
-        for topic, partition, good, bad in json.loads(text):
-            found.good[topic, partition], found.bad[topic, partition] = good, bad
-        return found
-
-    def of(self, ranges: Sequence[OffsetRange], where: str) -> Counts:
-        """The counts of the ranges, in their order; ``where`` is the pipeline.
-
-        Raises BatchFailed where they cannot be right.
-        """
-        counts = []
-        for each in ranges:
-            place = (each.topic, each.partition)
-            counts.append(RowCounts(self.good[place], self.bad[place]))
-            number = counts[-1].applied + counts[-1].quarantined
-            if number > each.span:
-                raise other_records(where, f"{number} of {each}")
-        beyond = {*self.good, *self.bad} - {(each.topic, each.partition) for each in ranges}
-        if beyond:
-            raise other_records(where, f"records of {sorted(beyond)}")
-        return tuple(counts)
-
-
-def other_records(where: str, found: str) -> BatchFailed:
-    """Kafka has changed what it holds while a batch was read. ``where`` is the pipeline."""
-    what = "Kafka gave other records than those of the batch"
-    return BatchFailed(what, where=where, expected="at most one for each offset", found=found)

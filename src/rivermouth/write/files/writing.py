@@ -20,15 +20,8 @@ from rivermouth.write.files.bad_records import (
     task_number,
     write_quarantined,
 )
-from rivermouth.write.files.data_files import (
-    NOTHING_PLACED,
-    Counted,
-    DataFile,
-    Files,
-    Folder,
-    bad,
-    good,
-)
+from rivermouth.write.files.counting import Counted, bad, good
+from rivermouth.write.files.data_files import NOTHING_PLACED, DataFile, Files, Folder
 from rivermouth.write.keys.entries import Reduction
 
 RETURNED = pa.schema(
@@ -97,7 +90,7 @@ class Writing:
             rows.discard()
             quarantine.discard()
             raise
-        if counts.good or counts.bad:
+        if counts:
             yield _returned(counted=counts.to_json())
         spare_what_is_loaded()
 

@@ -68,6 +68,20 @@ def test_a_good_table_has_nothing_wrong(tmp_path: Path) -> None:
     assert asked.coverage.records() == 9
 
 
+def test_a_record_without_a_value_has_no_row_and_is_counted_apart(tmp_path: Path) -> None:
+    source = MemorySource(
+        {ZERO: [message(0, value(0, 0)), message(1, None), *RECORDS[ZERO][2:]], ONE: RECORDS[ONE]}
+    )
+    asked = verified(tmp_path, [ROWS[0], *ROWS[2:]], source)
+    assert (found(asked), asked.coverage.records(), asked.coverage.skipped()) == ({}, 9, 1)
+
+    asked = verified(tmp_path, ROWS, source)
+    assert problems(asked) == (
+        "t-0@1: other values in id, n",
+        "t-0@1: in the table, but Kafka shows no such record",
+    )
+
+
 CASES: Mapping[str, tuple[Sequence[Mapping[str, Any]], Kind, int, str]] = {
     "a row missing": (ROWS[1:], Kind.MISSING, 1, "t-0@0: neither in the table nor in quarantine"),
     "a row three times": (
@@ -146,7 +160,7 @@ def test_rows_of_trimmed_entries_are_unchecked(tmp_path: Path) -> None:
 
 
 def test_a_record_that_verify_cannot_decode_is_a_difference(tmp_path: Path) -> None:
-    records = {ZERO: [message(0, b"{}"), message(1, b'{"id":"x"}'), message(2, None)]}
+    records = {ZERO: [message(0, b"{}"), message(1, b'{"id":"x"}'), message(2, b"")]}
     asked = subject(configured(tmp_path), MemorySource(records), entry(1, span(0, 3)))
     rows = [row(1, 1, each) for each in range(3)]
     verify_append(asked, stored(rows), workspace(tmp_path))
@@ -155,7 +169,7 @@ def test_a_record_that_verify_cannot_decode_is_a_difference(tmp_path: Path) -> N
         "t-0@0: in the table, but verify cannot decode its record: it has none of the fields of"
         " the schema",
         "t-0@1: in the table, but verify cannot decode its record: not int64: 'x'",
-        "t-0@2: in the table, but verify cannot decode its record: the value is null",
+        "t-0@2: in the table, but verify cannot decode its record: the value is empty",
     )
 
 

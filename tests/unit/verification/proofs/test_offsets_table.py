@@ -35,7 +35,7 @@ ENTRIES = (entry(1, span(0, 5)), entry(2, span(5, 9)), entry(3, span(9, 9)))
 LEDGER = Ledger(3, ENTRIES, ENTRIES)
 DAY_MS = 86_400_000
 NOTHING = Allowed(now_ms=100 * DAY_MS, wait=lambda: None)
-COUNTS = ("records", "applied", "quarantined")
+COUNTS = ("records", "applied", "quarantined", "skipped")
 NUMBERS = ("sequence", "partition", "from_offset", "until_offset", "end_offset", "table_version")
 TEXTS = ("topic", "commit", "table_name", "topic_id", "cluster_id")
 SCHEMA = pa.schema(
@@ -47,7 +47,9 @@ SCHEMA = pa.schema(
 
 
 def fact(sequence: int, **changes: Any) -> dict[str, Any]:
-    """The row of an entry's only range: 3 visible records where it has offsets, 1 of them bad."""
+    """The row of an entry's only range: 4 visible records where it has offsets, 1 of
+    them bad and 1 skipped.
+    """
     each = ENTRIES[min(sequence, 3) - 1].ranges[0]
     some = each.start < each.until
     return {
@@ -62,7 +64,7 @@ def fact(sequence: int, **changes: Any) -> dict[str, Any]:
         "table_name": "t.p",
         "topic_id": "id",
         "cluster_id": "cluster",
-        **dict(zip(COUNTS, (3, 2, 1) if some else (0, 0, 0), strict=True)),
+        **dict(zip(COUNTS, (4, 2, 1, 1) if some else (0, 0, 0, 0), strict=True)),
         **changes,
     }
 
@@ -86,10 +88,11 @@ def verified(
     return findings
 
 
-def counted(folder: Path, visible: int = 3, quarantined: int = 1, **facts: Any) -> Subject:
+def counted(folder: Path, visible: int = 4, quarantined: int = 1, **facts: Any) -> Subject:
     asked = subject(configured(folder), MemorySource(), *ENTRIES, **facts)
     asked.coverage.spans[ZERO].visible[:] = visible
     asked.coverage.spans[ZERO].quarantined[:] = quarantined
+    asked.coverage.spans[ZERO].skipped[:] = 1
     return asked
 
 
@@ -184,12 +187,13 @@ def test_counts_of_former_ranges_are_not_those_of_the_ranges_that_took_their_off
     changes = LedgerChanges(("topic",), False, frozenset({"t"}), {ZERO: (5, 0)})
     entries = (entry(1, span(0, 5)), entry(2, span(0, 0), changes=changes), entry(3, span(0, 5)))
     asked = subject(configured(tmp_path), MemorySource(), *entries)
-    asked.coverage.spans[ZERO].visible[:] = 3
+    asked.coverage.spans[ZERO].visible[:] = 4
     asked.coverage.spans[ZERO].quarantined[:] = 1
+    asked.coverage.spans[ZERO].skipped[:] = 1
     begun = {"from_offset": 0, "until_offset": 0, **dict.fromkeys(COUNTS, 0)}
-    old = fact(1, records=5, applied=5, quarantined=0)
+    old = fact(1, records=5, applied=5, quarantined=0, skipped=0)
     rows = [old, fact(2, **begun), fact(3, **{**begun, "until_offset": 5})]
-    new = dict(zip(COUNTS, (3, 2, 1), strict=True))
+    new = dict(zip(COUNTS, (4, 2, 1, 1), strict=True))
     ledger = Ledger(3, entries, entries)
     assert problems(verified(tmp_path, [*rows[:2], {**rows[2], **new}], ledger, asked)) == ()
     assert found(verified(tmp_path, rows, ledger, asked)) == {Kind.OFFSETS_TABLE: 1}
@@ -199,13 +203,14 @@ def test_counts_of_an_entry_that_was_undone_are_not_those_of_its_range(tmp_path:
     """Entry 1 was undone. By now there is another topic, of which entry 2 covers the offsets."""
     undone, again = entry(1, span(0, 5)), entry(2, span(0, 5))
     asked = subject(configured(tmp_path), MemorySource(), again)
-    asked.coverage.spans[ZERO].visible[:] = 3
+    asked.coverage.spans[ZERO].visible[:] = 4
     asked.coverage.spans[ZERO].quarantined[:] = 1
-    old = fact(1, from_offset=0, until_offset=5, records=5, applied=5, quarantined=0)
-    new = fact(2, from_offset=0, until_offset=5, **dict(zip(COUNTS, (3, 2, 1), strict=True)))
+    asked.coverage.spans[ZERO].skipped[:] = 1
+    old = fact(1, from_offset=0, until_offset=5, records=5, applied=5, quarantined=0, skipped=0)
+    new = fact(2, from_offset=0, until_offset=5, **dict(zip(COUNTS, (4, 2, 1, 1), strict=True)))
     ledger = Ledger(2, (again,), (undone, again))
     assert problems(verified(tmp_path, [old, new], ledger, asked)) == ()
-    assert found(verified(tmp_path, [old, {**new, "records": 4}], ledger, asked)) != {}
+    assert found(verified(tmp_path, [old, {**new, "records": 5}], ledger, asked)) != {}
 
 
 def aged(*days: float) -> Ledger:

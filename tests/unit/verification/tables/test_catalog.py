@@ -147,6 +147,7 @@ PROJECTED = pa.Table.from_pylist(
             "records": 5,
             "applied": 5,
             "quarantined": 0,
+            "skipped": 0,
         }
         for n in (1, 2)
     ]
