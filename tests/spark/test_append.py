@@ -66,7 +66,7 @@ def test_a_clean_batch_is_one_commit_with_txn_and_entry(table: BatchTable, made:
 
 
 def test_a_batch_with_bad_records_is_split_and_knows_its_counts(table: BatchTable) -> None:
-    plan = table.land([(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b"{}", 1, 0)])
+    plan = table.land([(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b'{"n": 2}', 1, 0)])
 
     assert table.entry.rows == (RowCounts(1, 1), RowCounts(1, 0))
     [bad] = table.quarantine()

@@ -47,8 +47,8 @@ from rivermouth.formats.projected import Projected
 
 @dataclass(frozen=True)
 class Routes:
-    """What a row must hold that is sent to topics: ``topic`` is a column with one of ``topics``,
-    ``partition`` one with a number that is not negative. None: there is no such column.
+    """What a record must hold that is sent to topics as it is: ``topic`` is a column with one of
+    ``topics``, ``partition`` one with a number that is not negative. None: there is no such column.
     """
 
     topic: str | None
@@ -188,7 +188,7 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         (*PLACE, *pipeline.source.metadata),
         target.key_parts if pipeline.shape.keyed else (),
         key,
-        routes if routes.topic or routes.partition else None,
+        None if pipeline.made_by or not (routes.topic or routes.partition) else routes,
         tuple(each.name for each in pipeline.columns if each.required),
         pipeline.tombstones,
     )
