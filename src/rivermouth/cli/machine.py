@@ -115,10 +115,9 @@ def broker(port: Port = 0, folder: Folder = None) -> None:
     """Run a real Kafka broker on this machine, in foreground."""
     from rivermouth.local.broker import Broker
 
-    def told(running: Broker) -> Iterator[str]:
+    def told(running: Broker) -> dict[str, str]:
         kept = f"kept in {running.directory}" if folder else "deleted when it stops"
-        yield f"bootstrap.servers: {running.bootstrap_servers}"
-        yield f"data: {kept}"
+        return {"bootstrap.servers": running.bootstrap_servers, "data": kept}
 
     _serve("broker", "Kafka", Broker(folder, port or None), told)
 
@@ -127,14 +126,14 @@ def registry(port: Port = 0) -> None:
     """Run a real schema registry on this machine, in memory."""
     from rivermouth.local.registry import LocalRegistry
 
-    def told(running: LocalRegistry) -> Iterator[str]:
-        yield f"schema_registry.url: {running.url}"
+    def told(running: LocalRegistry) -> dict[str, str]:
+        return {"schema_registry.url": running.url}
 
     _serve("registry", "the schema registry", LocalRegistry(port or None), told)
 
 
 def _serve(
-    name: str, what: str, server: Broker | LocalRegistry, told: Callable[[Any], Iterable[str]]
+    name: str, what: str, server: Broker | LocalRegistry, told: Callable[[Any], dict[str, str]]
 ) -> None:
     """Run a server of the jars ``name`` until it is to stop."""
     from rivermouth.errors import SetupError
@@ -146,11 +145,10 @@ def _serve(
     stop.listen()
     say(f"starting {what}…")
     with server as running:
-        lines = [*told(running), f"stop: Ctrl-C, or kill {os.getpid()}"]
-        wide = max(len(each.partition(": ")[0]) for each in lines) + 2
-        for each in lines:
-            label, _, text = each.partition(": ")
-            typer.echo(f"{label + ':':<{wide}}{text.strip()}")
+        lines = {**told(running), "stop": f"Ctrl-C, or kill {os.getpid()}"}
+        wide = max(map(len, lines)) + 2
+        for label, text in lines.items():
+            typer.echo(f"{label + ':':<{wide}}{text}")
         while not stop.event.wait(0.5):
             if not _alive(running.pid):
                 raise SetupError(f"the {name} has ended unexpectedly", remedy=f"Read {running.log}")

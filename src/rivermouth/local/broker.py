@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_options, find_java, java_environ
 from rivermouth.local.scratch import writing
-from rivermouth.local.server import HOST, Server, accepts, free_port
+from rivermouth.local.server import HOST, Running, Server, accepts, free_port
 
 _LOGGING = """\
 status = error
@@ -65,7 +65,7 @@ def _escaped(value: str) -> str:
     )
 
 
-class Broker:
+class Broker(Running):
     """``with Broker() as broker:`` starts a broker and stops it at the end of the block.
 
     Without ``directory`` the data is in a temporary folder, which ``close`` deletes. With it the
@@ -110,10 +110,8 @@ class Broker:
 
         Raises SetupError if it does not answer in time or its port is taken.
         """
-        if self._server.running and self._is_ready():
+        if not self._server.must_start(self.port, self._is_ready):
             return
-        self.stop()  # a killed broker leaves its supervisor
-        self._server.check_port(self.port)
         with writing(self.directory):
             properties = self._prepare()
         self._format(properties)
@@ -129,17 +127,6 @@ class Broker:
         self.stop()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Broker:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _prepare(self) -> Path:
         self.directory.mkdir(parents=True, exist_ok=True)

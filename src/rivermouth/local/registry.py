@@ -18,10 +18,10 @@ from pathlib import Path
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java, java_environ
 from rivermouth.local.scratch import cache_folder, writing
-from rivermouth.local.server import HOST, Server, accepts, free_port
+from rivermouth.local.server import HOST, Running, Server, accepts, free_port
 
 
-class LocalRegistry:
+class LocalRegistry(Running):
     """``with LocalRegistry() as registry:`` starts one and stops it at the end of the block.
 
     Without ``port`` a free port is chosen. After ``stop`` it may be started again, and is empty.
@@ -54,10 +54,8 @@ class LocalRegistry:
 
         Raises SetupError if it does not answer in time or its port is taken.
         """
-        if self._server.running and self._is_ready():
+        if not self._server.must_start(self.port, self._is_ready):
             return
-        self.stop()
-        self._server.check_port(self.port)
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [
             str(find_java(self._environ).command),
@@ -77,17 +75,6 @@ class LocalRegistry:
         """Stop, and delete its files."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> LocalRegistry:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _is_ready(self) -> bool:
         if not accepts(self.port):

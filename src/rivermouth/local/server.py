@@ -11,8 +11,10 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
@@ -44,6 +46,32 @@ def accepts(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
+
+
+Block = TypeVar("Block", bound="Running")
+
+
+class Running(ABC):
+    """What runs in a ``with`` block: it is started there, and closed at the end."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it, and remove what nobody needs."""
+
+    def __enter__(self: Block) -> Block:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Server:
@@ -91,14 +119,21 @@ class Server:
                 process.kill()
                 process.wait()
 
-    def check_port(self, port: int) -> None:
-        """Raises SetupError if somebody listens there."""
+    def must_start(self, port: int, ready: Callable[[], bool]) -> bool:
+        """Whether it is not ``ready`` yet; what is left of an earlier start has ended then.
+
+        Raises SetupError if somebody else listens at the port.
+        """
+        if self.running and ready():
+            return False
+        self.stop()  # a killed program leaves its supervisor
         if not is_free(port):
             raise SetupError(
                 "the port is taken",
                 where=self._where,
                 remedy="Name another port, or none to get any free one",
             )
+        return True
 
     def failed(self, what: str) -> SetupError:
         """The error of a start, with what the log says."""

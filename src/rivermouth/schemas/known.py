@@ -15,7 +15,7 @@ from rivermouth.config import Config, Pipeline
 from rivermouth.config.encoding import Framing
 from rivermouth.config.secret import Secrets
 from rivermouth.errors import SourceError
-from rivermouth.schemas.registry import Registry, Schema
+from rivermouth.schemas.registry import Registry
 from rivermouth.schemas.whole import text_of
 
 _LAG_S = 1.0
@@ -88,13 +88,12 @@ class KnownSchemas:
         schema = registry().schema(number)
         self._texts[number] = None if schema is None else text_of(schema)
         if schema is not None:
-            self._keep(number, schema)
+            self._keep(number)
 
-    def _keep(self, number: int, schema: Schema) -> None:
+    def _keep(self, number: int) -> None:
         with suppress(OSError):  # it is asked for again
             self._folder.mkdir(parents=True, exist_ok=True)
             into = self._folder / f"{number}.json"
             part = into.with_suffix(f".{os.getpid()}")
-            kept = {"kind": schema.kind, "text": self._texts[number]}
-            part.write_text(json.dumps(kept), encoding="utf-8")
+            part.write_text(json.dumps({"text": self._texts[number]}), encoding="utf-8")
             part.replace(into)

@@ -49,3 +49,16 @@ def _changed(dice: random.Random, value: bytes) -> bytes:
     if way == 3 and at < len(value):
         return value[:at] + bytes([value[at] ^ 1 << dice.randrange(8)]) + value[at + 1 :]
     return value[:at] + dice.choice(_PUT_IN) + value[dice.choice((at, end)) :]
+
+
+def damaged(value: bytes, dice: random.Random) -> bytes:
+    """The value with a bit flipped, cut, extended, or replaced by junk."""
+    at = dice.randrange(len(value)) if value else 0
+    kind = dice.randrange(4)
+    if kind == 0 and value:
+        return value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1 :]
+    if kind == 1:
+        return value[:at]
+    if kind == 2:
+        return value + dice.randbytes(dice.randint(1, 9))
+    return dice.randbytes(dice.randint(1, 40))

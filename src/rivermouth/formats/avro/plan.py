@@ -176,9 +176,7 @@ class _Planning:
         if writer.name in ("int", "long"):
             return self._number(kind, name)
         if writer.name in ("float", "double"):
-            bits = 32 if writer.name == "float" else 64
-            fits = pa.types.is_floating(kind) and kind.bit_width >= bits
-            return made.floats(bits, kind) if fits else None
+            return made.floats(32 if writer.name == "float" else 64, kind)
         if writer.name == "boolean":
             return made.booleans if pa.types.is_boolean(kind) else None
         if writer.name == "null":

@@ -173,9 +173,7 @@ class _Planning:
 
     def other(self, field: Field, kind: pa.DataType) -> Make | None:
         if field.kind in ("float", "double"):
-            bits = 32 if field.kind == "float" else 64
-            fits = pa.types.is_floating(kind) and kind.bit_width >= bits
-            return made.floats(bits, kind) if fits else None
+            return made.floats(32 if field.kind == "float" else 64, kind)
         if field.kind == "bool":
             return made.booleans if pa.types.is_boolean(kind) else None
         if field.kind == "enum":

@@ -155,8 +155,10 @@ def days(found: Found | None, site: Site) -> pa.Array:
     return pa.array(np.where(bad, 0, values).astype(np.int32)).cast(pa.date32())
 
 
-def floats(bits: int, kind: pa.DataType) -> Make:
-    """IEEE 754 numbers of 4 or 8 bytes, the lowest first; ``kind`` has as many bits or more."""
+def floats(bits: int, kind: pa.DataType) -> Make | None:
+    """IEEE 754 numbers of so many bits, the lowest first; None: the column has fewer, or others."""
+    if not pa.types.is_floating(kind) or kind.bit_width < bits:
+        return None
 
     def make(found: Found | None, site: Site) -> pa.Array:
         words = site.data.words[_spans(found).starts]

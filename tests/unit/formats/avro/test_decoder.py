@@ -18,6 +18,7 @@ from rivermouth.verification.formats.json_scalars import Settings as CheckerSett
 from rivermouth.verification.formats.reader import Undecodable
 from rivermouth.verification.tables.ports import canonical
 from tests.unit.formats.avro.generated import Dice, as_python, written
+from tests.unit.formats.broken_records import damaged
 
 pytestmark = pytest.mark.unit
 
@@ -52,19 +53,6 @@ def test_a_damaged_record_is_bad_or_read_as_fastavro_does_and_no_neighbour_chang
             assert row == sample.values[at] or value == b""
         elif row is not None:
             assert repr(row) == repr(by_fastavro(schema, value))
-
-
-def damaged(value: bytes, dice: random.Random) -> bytes:
-    """The value with a bit flipped, cut, extended, or replaced by junk."""
-    at = dice.randrange(len(value)) if value else 0
-    kind = dice.randrange(4)
-    if kind == 0 and value:
-        return value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1 :]
-    if kind == 1:
-        return value[:at]
-    if kind == 2:
-        return value + dice.randbytes(dice.randint(1, 9))
-    return dice.randbytes(dice.randint(1, 40))
 
 
 def by_fastavro(schema: Any, value: bytes) -> Any:

@@ -17,6 +17,7 @@ from rivermouth.formats.shredded.settings import Settings
 from rivermouth.verification.formats.protobuf import reader
 from rivermouth.verification.formats.reader import Reader, Undecodable
 from tests.unit.formats.avro.test_decoder import rows_of
+from tests.unit.formats.broken_records import damaged
 from tests.unit.formats.protobuf.compiled import Compiled
 
 pytestmark = pytest.mark.unit
@@ -205,19 +206,6 @@ def test_a_damaged_record_is_bad_or_read_as_the_parser_does(shop: Compiled, seed
             continue
         order = shop.message("shop.Order").FromString(value)
         assert repr(row) == repr({name: expected(order)[name] for name in row})
-
-
-def damaged(value: bytes, dice: random.Random) -> bytes:
-    """The value with a bit flipped, cut, extended, or replaced by junk."""
-    at = dice.randrange(len(value)) if value else 0
-    kind = dice.randrange(4)
-    if kind == 0 and value:
-        return value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1 :]
-    if kind == 1:
-        return value[:at]
-    if kind == 2:
-        return value + dice.randbytes(dice.randint(1, 9))
-    return dice.randbytes(dice.randint(1, 40))
 
 
 def test_what_is_good_for_the_parser_is_good(shop: Compiled) -> None:
