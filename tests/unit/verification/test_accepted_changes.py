@@ -129,6 +129,17 @@ def test_an_offset_that_the_new_topic_does_not_show_may_be_an_old_row_but_not_tw
     assert found(checked(tmp_path, [*OLD, *NEW], kafka=aborted)) == {"unexpected": 1}
 
 
+def test_where_the_new_record_makes_no_row_an_old_one_may_stand_but_not_two(
+    tmp_path: Path,
+) -> None:
+    records = [message(n, None if n == 2 else value(100 + n, 1)) for n in range(4)]
+    kafka = MemorySource({ZERO: records}, topics={"t": "id2"}, ends={ZERO: 4})
+    rows = [*OLD, *NEW[:2], NEW[3]]
+    proof = checked(tmp_path, rows, kafka=kafka)
+    assert (found(proof), proof.skipped) == ({}, 1)
+    assert found(checked(tmp_path, [*rows, NEW[2]], kafka=kafka)) == {"unexpected": 1}
+
+
 def test_each_accepted_change_may_have_left_a_row_of_an_offset(tmp_path: Path) -> None:
     again = [
         *RECREATED,

@@ -72,9 +72,11 @@ class AppendCheck:
 
     def see(self, seen: Seen) -> None:
         """See ``WindowCheck``."""
-        self._visible[seen.offsets[~seen.skipped] - self._start] = True
+        due = ~seen.skipped  # a row at another offset is a former one, or ``close`` finds it
+        self._visible[seen.offsets[due] - self._start] = True
         if self._samples:
-            self._compare(seen.offsets, seen.messages)
+            messages = [each for each, is_due in zip(seen.messages, due, strict=True) if is_due]
+            self._compare(seen.offsets[due], messages)
 
     def close(self) -> None:
         """See ``WindowCheck``: with what the table and quarantine have."""

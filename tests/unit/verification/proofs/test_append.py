@@ -76,10 +76,7 @@ def test_a_record_without_a_value_has_no_row_and_is_counted_apart(tmp_path: Path
     assert (found(asked), asked.coverage.records(), asked.coverage.skipped()) == ({}, 9, 1)
 
     asked = verified(tmp_path, ROWS, source)
-    assert problems(asked) == (
-        "t-0@1: other values in id, n",
-        "t-0@1: in the table, but Kafka shows no such record",
-    )
+    assert problems(asked) == ("t-0@1: in the table, but Kafka shows no such record",)
 
 
 CASES: Mapping[str, tuple[Sequence[Mapping[str, Any]], Kind, int, str]] = {
