@@ -52,14 +52,16 @@ class KnownSchemas:
         for each in self._folder.glob("*.json"):
             with suppress(OSError, ValueError):
                 self._texts[int(each.stem)] = json.loads(each.read_text(encoding="utf-8"))["text"]
+        self._looks_ahead = not self._texts
 
     def want(self, numbers: Iterable[int]) -> None:
         """Ask for these before the next batch: records name them."""
         self._wanted.update(numbers)
 
     def into(self, pipeline: Pipeline) -> Pipeline:
-        """The pipeline with the schemas of its records: those that are wanted, and those of the
-        subjects of its topics. Raises SourceError where one is wanted and the registry is away.
+        """The pipeline with the schemas of its records: those that are wanted, and, where nothing
+        was known of the registry, those of the subjects of its topics. A run that knows its schemas
+        asks nothing. Raises SourceError where one is wanted and the registry is away.
         """
         with ExitStack() as stack:
             registry = cache(lambda: stack.enter_context(Registry(self._options)))
@@ -70,8 +72,9 @@ class KnownSchemas:
                 for number in missing:
                     self._learn(number, registry)
             self._wanted.difference_update(wanted)
+            topics = pipeline.source.topics if self._looks_ahead else ()
             with suppress(SourceError):  # these are only likely to be met
-                for topic in pipeline.source.topics:
+                for topic in topics:
                     for number in registry().numbers(f"{topic}-value"):
                         self._learn(number, registry)
         return pipeline.model_copy(update={"schemas": dict(self._texts)})

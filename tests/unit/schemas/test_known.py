@@ -27,6 +27,7 @@ class Double:
     subjects: dict[str, tuple[int, ...]] = field(default_factory=dict)
     away: bool = False
     asked: list[int] = field(default_factory=list)
+    subjects_asked: int = 0
 
     def __call__(self, _: object) -> Double:
         return self
@@ -43,6 +44,7 @@ class Double:
         return self.schemas.get(number)
 
     def numbers(self, subject: str) -> tuple[int, ...]:
+        self.subjects_asked += 1
         self._answer()
         return self.subjects.get(subject, ())
 
@@ -98,8 +100,9 @@ def test_a_schema_that_was_not_there_is_asked_for_again_when_it_is_wanted(
 
 def test_what_was_learnt_is_kept_for_another_run(registry: Double, tmp_path: Path) -> None:
     KnownSchemas(OPTIONS, tmp_path).into(pipeline())
-    registry.away = True
+    registry.away, registry.subjects_asked = True, 0
     assert KnownSchemas(OPTIONS, tmp_path).into(pipeline()).schemas == {1: '"1"', 2: '"2"'}
+    assert not registry.subjects_asked, "a start waits for no registry that it does not need"
     assert KnownSchemas({"url": "http://other"}, tmp_path).into(pipeline()).schemas == {}
 
 
@@ -120,7 +123,9 @@ def test_a_torn_file_is_asked_for_again(registry: Double, tmp_path: Path) -> Non
     KnownSchemas(OPTIONS, tmp_path).into(pipeline())
     (file,) = tmp_path.glob("schemas/*/1.json")
     file.write_text('{"text"', encoding="utf-8")
-    assert KnownSchemas(OPTIONS, tmp_path).into(pipeline()).schemas == {1: '"1"', 2: '"2"'}
+    schemas = KnownSchemas(OPTIONS, tmp_path)
+    schemas.want([1])
+    assert schemas.into(pipeline()).schemas == {1: '"1"', 2: '"2"'}
 
 
 def test_workers_of_verify_get_a_copy(registry: Double, tmp_path: Path) -> None:
