@@ -19,7 +19,7 @@ from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
-from rivermouth.warehouse.tables import QuarantineTable
+from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.write.landing import Site
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"

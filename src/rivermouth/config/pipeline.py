@@ -48,10 +48,11 @@ from rivermouth.config.value_types import (
     OrderBy,
     PipelineName,
     Properties,
+    SchemaChange,
     ShapeName,
     Table,
 )
-from rivermouth.config.values import Commit, OnEmpty, Tombstones
+from rivermouth.config.values import Commit, OnEmpty, OnSchemaChange, Tombstones
 
 _BY_ITSELF = (None, Tombstones.SKIP)
 JsonValue = str | bool | list[str] | None
@@ -114,6 +115,7 @@ class Target(Model):
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None
     commit: CommitChoice = Commit.AUTO
+    on_schema_change: SchemaChange = OnSchemaChange.APPLY
 
     @property
     def key_parts(self) -> tuple[KeyPart, ...]:

@@ -46,6 +46,7 @@ from rivermouth.config.values import (
     OnDataLoss,
     OnEmpty,
     OnMissingTime,
+    OnSchemaChange,
     Tombstones,
     check_count,
     check_names,
@@ -313,6 +314,17 @@ CommitChoice = Annotated[
         " `spark`: always through Spark. It also says how entries that bring no rows are committed,"
         " in each mode. The bad records of a pipeline that sends always go through Spark. See"
         " [tables](tables.md#how-rows-are-added).",
+    ),
+]
+SchemaChange = Annotated[
+    OnSchemaChange,
+    BeforeValidator(lambda value: read_choice(OnSchemaChange, value)),
+    Written(one_of(lambda: [each.value for each in OnSchemaChange])),
+    Field(
+        description="What happens where `schema` has got a column since the newest entry. `apply`:"
+        " it is added to the table, null in the rows that are there. `halt`: the pipeline stops,"
+        " with the statement that adds it. All else that differs stops it in any case. See"
+        " [tables](tables.md#a-schema-that-grows).",
     ),
 ]
 ShapeName = Annotated[

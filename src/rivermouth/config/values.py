@@ -56,6 +56,13 @@ class Commit(Enum):
     SPARK = "spark"
 
 
+class OnSchemaChange(Enum):
+    """What happens where ``schema`` has got columns that the table does not have."""
+
+    APPLY = "apply"
+    HALT = "halt"
+
+
 Choice = TypeVar("Choice", bound=Enum)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _DAY = 86_400_000

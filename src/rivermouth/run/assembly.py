@@ -16,6 +16,7 @@ from rivermouth.config.platforms import Capability, Platform
 from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
+from rivermouth.config.values import OnSchemaChange
 from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.errors.registry import SchemasUnknown
 from rivermouth.kafka.client import Kafka
@@ -36,15 +37,24 @@ from rivermouth.spark.session import Spark, import_from
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.folder.retry_notes import RetryNotes
-from rivermouth.warehouse.ledger import Others
-from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerWrites, OffsetsTable, Warehouse
+from rivermouth.warehouse.ledger import Others, read_ledger
+from rivermouth.warehouse.ports import (
+    Attempts,
+    LedgerLog,
+    LedgerStore,
+    LedgerWrites,
+    OffsetsTable,
+    Warehouse,
+)
+from rivermouth.warehouse.quarantine import QuarantineTable, create_quarantine
 from rivermouth.warehouse.tables import (
-    QuarantineTable,
+    Schema,
+    add_columns,
     check_schema,
-    check_target,
     create_in_folder,
-    create_quarantine,
     create_target,
+    grown,
+    lacking,
     why_by_spark,
 )
 from rivermouth.warehouse.warehouse import warehouse_of
@@ -127,7 +137,7 @@ class Assembly:
         at, name = self.coordinates(pipeline), pipeline.ledger_name
         log = at.store.log
         with self.creating[table], _torn_commit_told(log):
-            self._prepare(pipeline, address, attempts, log)
+            added = self._prepare(pipeline, address, attempts, at.store)
         site = cache(partial(self.site, pipeline, resources, attempts))
         landing = Deferred(lambda: self._landing(site(), log))
         if self.spark.started is not None:  # what stands against it is told before anything else
@@ -141,7 +151,7 @@ class Assembly:
             attempts=attempts,
         )
         others = self.others.setdefault(name, Others(log, name))
-        edges = Edges(at, kafka, landing, landing.decode, others)
+        edges = Edges(at, kafka, landing, landing.decode, others, added=added)
         if self.platform.has(Capability.ONE_HOST):
             edges = replace(edges, way=partial(way_now, self.config, pipeline, log))
         return Ingest(edges)
@@ -159,13 +169,15 @@ class Assembly:
         return True
 
     def _prepare(
-        self, pipeline: Pipeline, address: Address, attempts: Attempts, log: LedgerLog
-    ) -> None:
+        self, pipeline: Pipeline, address: Address, attempts: Attempts, store: LedgerStore
+    ) -> tuple[str, ...]:
         """Make the tables that are missing, and check the target. Raises SchemaDiffers.
 
         Of a table in a folder the log tells all of that, without Spark. A session that runs
-        already, or settings of it, may say what a new table gets.
+        already, or settings of it, may say what a new table gets. Returns which columns a table
+        that was there has got.
         """
+        log = store.log
         there = _definition(log)
         if there is None:
             own = self.spark.started is None and not why_by_spark(pipeline, self.config.spark)
@@ -175,13 +187,18 @@ class Assembly:
                 create_target(self.session, pipeline, address, attempts)
                 self.warehouse.prepare(self.session, pipeline)
             there = _definition(log)
-        self._check(pipeline, address, there)
+        schema = self._schema(address, there)
+        new = _new_columns(pipeline, schema, store)
+        check_schema(pipeline, address, grown(schema, new))
+        if new:
+            add_columns(self.session, address, new, attempts)
+        return tuple(f"{name} {kind}" for name, kind in new)
 
-    def _check(self, pipeline: Pipeline, address: Address, there: Definition | None) -> None:
+    def _schema(self, address: Address, there: Definition | None) -> Schema:
         if there is None:
-            check_target(self.session, pipeline, address)
-        else:
-            check_schema(pipeline, address, there.schema)
+            found: Schema = address.read(self.session).schema.jsonValue()
+            return found
+        return there.schema
 
     def _landing(self, site: Site, log: LedgerLog) -> tuple[Landing, Decode]:
         """How rows land, and what decodes them; Spark is started."""
@@ -207,7 +224,8 @@ class Assembly:
             if error.passes is Passing.NO:
                 with suppress(*FAULTS, LogUnreadable, LedgerBroken):
                     try:
-                        self._check(at.pipeline, address, _definition(at.store.log))
+                        there = self._schema(address, _definition(at.store.log))
+                        check_schema(at.pipeline, address, there)
                     except SchemaDiffers as differs:
                         return differs
             return error
@@ -318,6 +336,21 @@ class Deferred:
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``."""
         return self.made()[0].stage(batch, plan, stack)
+
+
+def _new_columns(pipeline: Pipeline, schema: Schema, store: LedgerStore) -> list[tuple[str, str]]:
+    """The columns that the table is to get: the configuration has got them since the newest entry.
+
+    One that this entry knows is gone, which somebody else did. A total of what has been read
+    already cannot be made up for, nor is it known which columns own code made.
+    """
+    applies = pipeline.target.on_schema_change is OnSchemaChange.APPLY
+    new = lacking(pipeline, schema) if applies else []
+    if not new or pipeline.shape.totals or pipeline.made_by:
+        return []
+    newest = read_ledger(store, pipeline).newest
+    known = {} if newest is None else dict(newest.columns)
+    return [] if not known or known.keys() & dict(new).keys() else new
 
 
 def _definition(log: LedgerLog) -> Definition | None:

@@ -55,6 +55,8 @@ class Edges:
     landing: Landing
     decode: Callable[[DataFrame], DataFrame]
     others: Others
+    added: tuple[str, ...] = ()
+    """The columns that the table has got, with their types."""
     way: Callable[[], Way | None] = lambda: None
     """How commits are made now; None: on this platform there is no choice."""
     now: Callable[[], float] = time.time
@@ -93,7 +95,7 @@ class Ingest:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(plan, partial(self._check_kafka, plan.draft.ranges))
         report = OpenReport.of(self.pipeline, found, self._facts, edges.way())
-        edges.at.listener.opened(report)
+        edges.at.listener.opened(replace(report, added=edges.added))
         return found.starts
 
     def batch(

@@ -85,6 +85,8 @@ class OpenReport:
     """Topics of a pattern that are gone; all was read that the newest entry knew of."""
     landing: str = ""
     """Why commits are made through Spark, in a clause; empty: they are not, or must be."""
+    added: tuple[str, ...] = ()
+    """Columns that the table has got, since the configuration has them, with their types."""
 
     @staticmethod
     def of(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts, way: Way | None) -> OpenReport:
@@ -135,6 +137,8 @@ class OpenReport:
             text += f"; {shown(self.vanished)}"
         if self.landing:
             text += f"; {self.landing}"
+        if self.added:
+            text += f"; added to the table: {', '.join(self.added)}"
         return text
 
 

@@ -1,13 +1,10 @@
-"""The target and the quarantine: making them where they are missing, and checking a target.
+"""The target: making it where it is missing, and checking it.
 
 Of two that make one table at once, Delta tells one so by a conflict, on any of their next steps:
 what that ended is tried again.
 
 Where no MERGE can delete, a row that a tombstone removes stays, with ``_tombstone`` true. It
 counts as absent for every reader of ours. The column is known as ours by its comment.
-
-Bad records are written *ahead* of the commit that accounts for them, under its id: a row counts
-only if that commit is in the ledger. So a crash in between neither loses nor doubles.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +22,7 @@ from typing import TYPE_CHECKING, Any
 from rivermouth.config import Pipeline
 from rivermouth.config.layout import TARGET_FILE_SIZE
 from rivermouth.config.source import METADATA, kafka_field, kafka_struct
-from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed, SchemaDiffers
-from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.ways import INDEXED
 from rivermouth.spark.tables import Address, create_table, literal, quoted
 from rivermouth.warehouse.delta.actions import Commit, in_sql, leaves, schema_of
@@ -37,7 +31,7 @@ from rivermouth.warehouse.delta.store import STORE_FAULTS, sync
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts
 
 if TYPE_CHECKING:  # nothing of Spark is loaded before it is needed
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Schema = Mapping[str, Any]
 """That of a table, in Delta's JSON."""
@@ -54,12 +48,17 @@ def make_table(
     attempts: Attempts = ATTEMPTS,
 ) -> None:
     """Create a table with ``columns`` (SQL), if missing; ``more`` ends the statement."""
+    _until_done(lambda: create_table(session, address, columns, more), attempts)
+
+
+def _until_done(act: Callable[[], object], attempts: Attempts) -> None:
+    """Do it; again where somebody did something else to the table at the same time."""
     from rivermouth.spark.errors import is_conflict, said
 
     conflict: Exception | None = None
     for _ in attempts.each():
         try:
-            create_table(session, address, columns, more)
+            act()
             return
         except Exception as fault:
             if not (is_conflict(fault) or _SOMEBODY_WAS_FASTER.search(said(fault))):
@@ -223,6 +222,34 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
     check_schema(pipeline, address, address.read(session).schema.jsonValue())
 
 
+def lacking(pipeline: Pipeline, schema: Schema) -> list[tuple[str, str]]:
+    """The configured columns that a table does not have, with their types in SQL."""
+    there = {each["name"].lower() for each in schema["fields"]}
+    every = ((each.name, each.type) for each in pipeline.table_columns)
+    return [(name, kind) for name, kind in every if name.lower() not in there]
+
+
+def grown(schema: Schema, columns: Iterable[tuple[str, str]]) -> Schema:
+    """What a schema is with these columns added."""
+    return {**schema, "fields": [*schema["fields"], *schema_of(columns)["fields"]]}
+
+
+def add_columns(
+    session: SparkSession,
+    address: Address,
+    columns: Iterable[tuple[str, str]],
+    attempts: Attempts = ATTEMPTS,
+) -> None:
+    """Add them at the end of a table. They are null in the rows that are there."""
+    statement = _adding(address, columns)
+    _until_done(lambda: session.sql(statement), attempts)
+
+
+def _adding(address: Address, columns: Iterable[tuple[str, str]]) -> str:
+    every = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+    return f"ALTER TABLE {address.sql} ADD COLUMNS ({every})"
+
+
 def check_schema(pipeline: Pipeline, address: Address, schema: Schema) -> None:
     """Raise SchemaDiffers where a configured column is missing or has another type.
 
@@ -240,7 +267,9 @@ def check_schema(pipeline: Pipeline, address: Address, schema: Schema) -> None:
                 where=f"{pipeline.name} {pipeline.target.table}",
                 expected=f"{name} {wanted}",
                 found=in_sql(here) if here is not None else "no such column",
-                remedy=_metadata_remedy(pipeline, address, here) if ours else "",
+                remedy=_metadata_remedy(pipeline, address, here)
+                if ours
+                else _remedy(pipeline, address, name, here),
             )
     if pipeline.shape.keyed and foreign_tombstone_column(schema):
         raise SchemaDiffers(
@@ -249,6 +278,14 @@ def check_schema(pipeline: Pipeline, address: Address, schema: Schema) -> None:
             expected="no such column: an upsert takes rows where it is true for deleted",
             remedy="Rename it",
         )
+
+
+def _remedy(pipeline: Pipeline, address: Address, name: str, there: Any) -> str:
+    """What to do about a column that the table lacks, or has as another type."""
+    if there is not None:
+        return f"Write {name} {in_sql(there).upper()} in schema, or let it write a new table"
+    column = [(e.name, e.type) for e in pipeline.table_columns if e.name == name]
+    return f"Add it: {_adding(address, column)}" if column else ""
 
 
 def _metadata_remedy(pipeline: Pipeline, address: Address, there: Any) -> str:
@@ -282,78 +319,3 @@ def _with_statistics(pipeline: Pipeline) -> int:
     if number == "-1":
         return sys.maxsize
     return int(number) if number.isdigit() else INDEXED
-
-
-COLUMNS = (
-    "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
-    "timestamp TIMESTAMP, key BINARY, value BINARY, code STRING, reason STRING, "
-    "quarantined_at TIMESTAMP"
-)
-KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
-
-
-def create_quarantine(
-    session: SparkSession, address: Address, attempts: Attempts = ATTEMPTS
-) -> None:
-    """Create the table, if missing. In a catalog a write that creates a table counts nothing."""
-    make_table(session, address, COLUMNS, attempts=attempts)
-
-
-@dataclass(frozen=True)
-class QuarantineTable:
-    """The quarantine at ``address``; the first bad record creates it, if nothing else has.
-
-    ``reasons`` say what the codes of the pipeline's records mean, see ``Format.all_reasons``.
-    ``make`` creates it, where pipelines may do that at the same time: each of their writes would.
-    """
-
-    address: Address
-    reasons: Mapping[str, str]
-    make: Callable[[], object] = lambda: None
-
-    def write(self, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
-        """Append the bad rows of a decoded batch under the plan's commit id.
-
-        ``seen`` is how many there were. Raises BatchFailed where others were written: Kafka has
-        deleted records between two reads of one range.
-        """
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F
-
-        self.make()
-        kafka = F.col("_kafka")
-        rows = bad.select(
-            F.lit(plan.commit).alias("commit"),
-            F.lit(plan.draft.pipeline).alias("pipeline"),
-            F.lit(plan.sequence).cast("bigint").alias("sequence"),
-            *(kafka.getField(name).alias(name) for name in KAFKA_FIELDS),
-            "key",
-            "value",
-            "code",
-            self._reason().alias("reason"),
-            F.current_timestamp().alias("quarantined_at"),
-        )
-        observation = Observation()
-        # One file, but not one task that reads and decodes the whole batch: only bad rows move.
-        one = rows.repartition(1).observe(observation, F.count(F.lit(1)).alias("written"))
-        writer = one.write.mode("append")
-        note = f"rivermouth quarantine of commit {plan.commit}"
-        self.address.write(writer.option("userMetadata", note))
-        reach("P12")
-        written = observation.get.get("written")
-        if seen != written:  # a server may lose what it observed, or count a stage twice
-            there = self.address.read(bad.sparkSession)
-            written = there.where(f"commit = {literal(plan.commit)}").count()
-        if seen != written:
-            raise BatchFailed(
-                "Kafka gave other bad records when the range was read again",
-                where=plan.draft.pipeline,
-                expected=f"{seen} records",
-                found=f"{written} records",
-            )
-
-    def _reason(self) -> Column:
-        from pyspark.sql import functions as F
-
-        texts = [F.lit(text) for pair in self.reasons.items() for text in pair]
-        return F.coalesce("reason", F.create_map(*texts)[F.col("code")])

@@ -24,7 +24,7 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
-from rivermouth.warehouse.tables import QuarantineTable
+from rivermouth.warehouse.quarantine import QuarantineTable
 
 if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
     from pyspark.sql import DataFrame, SparkSession

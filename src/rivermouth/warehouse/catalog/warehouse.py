@@ -39,8 +39,8 @@ from rivermouth.warehouse.ports import (
     LedgerWrites,
     TableFacts,
 )
+from rivermouth.warehouse.quarantine import create_quarantine
 from rivermouth.warehouse.spark_commits import record
-from rivermouth.warehouse.tables import create_quarantine
 
 _COLUMNS = (
     "version",
