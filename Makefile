@@ -9,7 +9,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo demo-cdc wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -19,6 +19,9 @@ setup: ## Create .venv with the locked packages, a Java where none is, and the j
 
 demo: setup ## A broker, two pipelines, a killed driver, and the proof that nothing was lost
 	@$(BIN)/rivermouth demo
+
+demo-cdc: setup ## A table of PostgreSQL by Debezium, three kills, and a comparison: CHANGES=n SEED=s
+	@$(BIN)/python -m tests.cdc.demo $(if $(CHANGES),--changes $(CHANGES)) $(if $(SEED),--seed $(SEED))
 
 wheel-demo: setup ## Install the wheel where nothing else is, and run the demo: LOWEST=1 ON=python
 	@$(BIN)/python tools/try_wheel.py $(if $(LOWEST),--lowest) $(if $(ON),--python $(ON))

@@ -37,7 +37,21 @@ org.apache.logging.log4j:log4j-slf4j-impl:2.25.3
 """
 # Later versions need Java 21.
 REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:all@tar.gz"
-SETS = {"spark": (SPARK, False), "broker": (BROKER, True), "registry": (REGISTRY, False)}
+# A change stream for tests and the demo: Kafka Connect, and Debezium's connector for PostgreSQL.
+DEBEZIUM = """
+io.debezium:debezium-connector-postgres:3.6.1.Final
+org.apache.kafka:connect-runtime:4.2.1
+org.apache.kafka:connect-json:4.2.1
+"""
+# Whom the benchmarks compare with.
+PEERS = "org.apache.spark:spark-avro_2.13:4.2.0"
+SETS = {
+    "spark": (SPARK, False),
+    "broker": (BROKER, True),
+    "registry": (REGISTRY, False),
+    "debezium": (DEBEZIUM, True),
+    "peers": (PEERS, False),
+}
 HEAD = "# Every jar with its sha256, a set under each [name]. Written by: make lock\n"
 
 

@@ -136,7 +136,7 @@ def test_both_begin_with_every_room_of_the_product(runs: Runs, name: str) -> Non
     ids: frozenset[str] = getattr(runs, name)
     rooms = {each.split("/")[1] for each in ids}
     assert rooms == {
-        *("bundle", "connect", "faults", "kafka", "logins", "records", "spark", "unit"),
+        *("bundle", "cdc", "connect", "faults", "kafka", "logins", "records", "spark", "unit"),
         "warehouse",
     }
 

@@ -78,6 +78,9 @@ REASONS: Mapping[str, str] = {
     "RM609": "the column that names the partition to send it to is negative",
     "RM610": "the record has none of the fields of the schema",
     "RM614": "a column that is NOT NULL is null",
+    "RM615": "the record is not an event that says what happened to which row",
+    "RM616": "an event by which all rows of the source went",
+    "RM617": "an event that creates a row and does not tell all of its values",
 }
 """Why a record of any format may go to quarantine, by code."""
 

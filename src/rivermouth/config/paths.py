@@ -1,4 +1,6 @@
-"""Where the value of a column stands in a record: ``columns: {city: {from: address.city}}``."""
+"""Where the value of a column stands in a record, and as what: ``columns: {city: {from:
+address.city}, born: {as: days}}``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from rivermouth.config.columns import Column
 from rivermouth.config.formats import FORMATS
 from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest, listed
 from rivermouth.config.settings import Schema, Written
+from rivermouth.config.values import read_name
 
+ROOT = "$."
+"""Ahead of a path that begins at the record, as all do but those of events."""
 Steps = tuple[str | int, ...]
 """Names of fields, and indices into arrays, from the record down."""
 _STEP = re.compile(r"(?P<dot>\.)?(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.\[\]`]+))|\[(?P<at>\d{1,9})\]")
@@ -22,10 +27,13 @@ _FORM = "write names with dots and indices, for example address.city or items[0]
 
 @dataclass(frozen=True)
 class From:
-    """``texts`` are paths as they are written: the first that has a value gives the column."""
+    """``texts`` are paths as they are written: the first that has a value gives the column; none:
+    the field of its name does. ``wire`` is one of ``WIRES``; empty: nothing is said.
+    """
 
     column: str
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    wire: str = ""
 
     @property
     def paths(self) -> tuple[Steps, ...]:
@@ -39,7 +47,7 @@ def steps_of(text: str) -> Steps:
     Raises ``Refused``.
     """
     found: list[str | int] = []
-    at = 0
+    at = len(ROOT) if text.startswith(ROOT) else 0
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None or (match["at"] is None and bool(match["dot"]) != bool(found)):
@@ -66,20 +74,56 @@ def read_fields(value: object) -> object:
     faults: list[Fault] = []
     for name, given in value.items():
         try:
-            found.append(From(str(name), _texts(given)))
+            found.append(_member(str(name), given))
         except Refused as refused:
             faults += (replace(each, path=(name, *each.path)) for each in refused.faults)
     return checked(tuple(found), faults)
 
 
 _EXAMPLE = "for example columns: {city: {from: address.city}}"
+PLAIN = "plain"
+"""A wire that is none: values are as the format has them."""
 
 
-def _texts(given: object) -> tuple[str, ...]:
-    if not isinstance(given, Mapping) or set(given) != {"from"}:
-        message = "{path} must be a mapping with from, not {value}"
+@dataclass(frozen=True)
+class Wire:
+    """How the value of a column may be written: as a column of type ``read``.
+
+    ``kinds`` are the types that the column may have.
+    """
+
+    read: str
+    kinds: tuple[str, ...]
+
+
+_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ")
+WIRES: Mapping[str, Wire] = {
+    "days": Wire("BIGINT", ("DATE",)),
+    "s": Wire("BIGINT", _TIMES),
+    "ms": Wire("BIGINT", _TIMES),
+    "us": Wire("BIGINT", _TIMES),
+    "ns": Wire("BIGINT", _TIMES),
+    "unscaled": Wire("BINARY", ("DECIMAL",)),
+    "zoned": Wire("STRING", ("DATE", "TIMESTAMP_NTZ")),
+}
+"""What ``as`` may say: how many days or other units since 1970, the unscaled number in bytes, or
+text with a Z at its end that means nothing.
+"""
+
+
+def _member(name: str, given: object) -> From:
+    if not isinstance(given, Mapping) or not given or set(given) - {"from", "as"}:
+        message = "{path} must be a mapping with from or as, not {value}"
         raise Refused(Fault(Kind.WRONG_TYPE, message, fix=_EXAMPLE))
-    texts = given["from"]
+    wire = given.get("as", "")
+    try:
+        known = read_name((*WIRES, PLAIN), wire) if "as" in given else ""
+    except Refused as refused:
+        raise Refused(*(replace(each, path=("as",)) for each in refused.faults)) from None
+    return From(name, _texts(given["from"]) if "from" in given else (), known)
+
+
+def _texts(texts: object) -> tuple[str, ...]:
     listed_ = texts if isinstance(texts, list | tuple) else [texts]
     faults: list[Fault] = []
     for index, each in enumerate(listed_):
@@ -99,9 +143,10 @@ def _texts(given: object) -> tuple[str, ...]:
 _MEMBER: Schema = {
     "type": "object",
     "properties": {
-        "from": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+        "from": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        "as": {"enum": [*WIRES, PLAIN]},
     },
-    "required": ["from"],
+    "minProperties": 1,
     "additionalProperties": False,
 }
 Fields = Annotated[
@@ -111,9 +156,9 @@ Fields = Annotated[
     Field(
         validation_alias="columns",
         description="Where the value of a column stands in a record, if not in the field of its"
-        " name: a path, or several of which the first with a value counts, see"
-        " [formats](records.md#names-as-they-are).",
-        examples=[{"order_id": {"from": "Order Id"}, "city": {"from": "address.city"}}],
+        " name: `from` is a path, or several of which the first with a value counts. `as` says how"
+        " it is written. See [formats](records.md#names-as-they-are).",
+        examples=[{"order_id": {"from": "Order Id"}, "born": {"as": "days"}}],
     ),
 ]
 
@@ -144,7 +189,7 @@ def reading(columns: Sequence[Column], fields: Sequence[From]) -> tuple[Column, 
     """
     if not fields:
         return tuple(columns)
-    root, given = _Node(), {each.column: each.paths for each in fields}
+    root, given = _Node(), {each.column: each.paths for each in fields if each.texts}
     for column in columns:
         for path in given.get(column.name, ((column.name,),)):
             _add(root, path, column)
@@ -195,7 +240,23 @@ def are_fields(known: str, schema: tuple[Column, ...], fields: tuple[From, ...])
             path=("columns", each),
             at_key=True,
         )
+    kinds = {each.name: each.kind for each in schema}
+    for field_ in fields:
+        wire, kind = WIRES.get(field_.wire), kinds.get(field_.column)
+        if wire is not None and kind is not None and kind not in wire.kinds:
+            message = f"{{path}} is {{value}}, but the column is {kind}"
+            fix = f"it is for {' or '.join(wire.kinds)}"
+            at = ("columns", field_.column, "as")
+            yield Fault(Kind.COLUMN_TYPE, message, path=at, fix=fix)
     try:
         reading(schema, () if strange else fields)
     except Refused as refused:
         yield from refused.faults
+
+
+def written(columns: Sequence[Column], wires: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns with the types as which they are read."""
+    return tuple(
+        replace(each, type=WIRES[wires[each.name]].read) if each.name in wires else each
+        for each in columns
+    )

@@ -13,9 +13,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
 from rivermouth.config.encoding import Framing, framing_of, schema_text
+from rivermouth.config.envelope import TOLD, Events, events_of
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
-from rivermouth.config.paths import Fields, reading
+from rivermouth.config.paths import PLAIN, Fields, reading, written
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.retry import Retry
@@ -193,7 +194,9 @@ class Pipeline(Model):
             "schema_file": schema_text(source.format, source.schema_file),
             "message": source.message,
             "csv": source.csv.given,
-            "from": {each.column: [*each.texts] for each in self.fields},
+            "envelope": {} if source.envelope is None else source.envelope.given,
+            "from": {each.column: [*each.texts] for each in self.fields if each.texts},
+            "as": self.wires,
             "not_null": sorted(each.name for each in self.columns if each.required),
         }
         return {**named, **{name: value for name, value in given.items() if value}}
@@ -201,6 +204,8 @@ class Pipeline(Model):
     @property
     def tombstones(self) -> Tombstones:
         """What becomes of a record without a value, where it deletes no row."""
+        if self.source.envelope is not None and not self.shape.adds:
+            return Tombstones.SKIP  # the event ahead of it has deleted the row
         if not self.shape.adds:
             return Tombstones.QUARANTINE
         return self.source.tombstones or Tombstones.SKIP
@@ -214,7 +219,41 @@ class Pipeline(Model):
     @property
     def reading(self) -> tuple[Column, ...]:
         """The fields of records that give the columns, as columns themselves."""
-        return reading(self.columns, self.fields)
+        events = self.events
+        return reading(self.written, self.fields) if events is None else events.reading
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that an event may leave as they are: it does not tell their values."""
+        envelope = self.source.envelope
+        if envelope is None or not envelope.unavailable or not self.shape.keyed:
+            return ()
+        fixed = {*self.target.keys, *self.target.order_by}
+        return tuple(e.name for e in self.columns if e.type in TOLD and e.name not in fixed)
+
+    @property
+    def wires(self) -> dict[str, str]:
+        """How values of columns are written that are not as the format has them, by column."""
+        said = {each.column: each.wire for each in self.fields if each.wire}
+        by_itself: Mapping[str, str] = {}
+        if self.source.envelope is not None and self.source.format == "json":
+            by_itself = self.source.envelope.wires
+        wires = {each.name: said.get(each.name, by_itself.get(each.kind)) for each in self.columns}
+        return {name: each for name, each in wires.items() if each not in (None, PLAIN)}
+
+    @property
+    def written(self) -> tuple[Column, ...]:
+        """The columns as they are written in records."""
+        return written(self.columns, self.wires)
+
+    @property
+    def events(self) -> Events | None:
+        """What is read of events; None where records are none."""
+        if self.source.envelope is None:
+            return None
+        of_keys = {*self.target.keys, *self.target.order_by}
+        names = [e.name for e in self.columns if self.shape.adds or e.name in of_keys]
+        return events_of(self.source.envelope, self.written, self.fields, names)
 
     @property
     def key_form(self) -> KeyForm | None:

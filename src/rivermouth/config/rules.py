@@ -18,6 +18,7 @@ from rivermouth.config.encoding import (
     one_schema,
     schema_is_sound,
 )
+from rivermouth.config.envelope import are_event_fields, fits_the_rest
 from rivermouth.config.formats import FORMATS
 from rivermouth.config.layout import fits_together, lays_out, no_text_decides
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
@@ -303,6 +304,8 @@ RULES = (
     Rule(("source.format", "source.schema_file"), schema_is_sound),
     Rule(("source.format", "schema"), has_such_columns),
     Rule(("source.format", "schema", "columns"), are_fields),
+    Rule(("source.envelope", "source.format", "target.mode", "source.key"), fits_the_rest),
+    Rule(("source.envelope", "schema", "columns"), are_event_fields),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("transform", "select"), at_most_one),

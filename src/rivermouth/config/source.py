@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from rivermouth.config.encoding import Csv, FramingChoice, Lenient, SchemaFile, Timestamps
+from rivermouth.config.envelope import ENVELOPES, EnvelopeChoice
 from rivermouth.config.problems import Fault, Kind
 from rivermouth.config.registry import SHAPES
 from rivermouth.config.settings import InPlace, Model, SparkName, Written, some_of
@@ -128,6 +129,11 @@ class Source(Model):
         default=None,
         description="The full name of the message in `schema_file` that records are.",
         examples=["shop.Order"],
+    )
+    envelope: EnvelopeChoice | None = Field(
+        default=None,
+        description=ENVELOPES,
+        examples=["debezium", {"op": "type", "data": "row", "delete_when": ["delete"]}],
     )
     csv: Annotated[Csv, Field(description="How lines are written, see [formats](records.md).")] = (
         Csv()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
@@ -96,6 +96,12 @@ NO_FIELD = "RM610"
 """The code of a record that has no field of the columns."""
 NULL = "RM614"
 """The code of a record without a value in a column that is NOT NULL."""
+NO_EVENT = "RM615"
+"""The code of a record that does not say what happened to which row."""
+TRUNCATED = "RM616"
+"""The code of an event by which all rows went."""
+NOT_TOLD = "RM617"
+"""The code of an event that creates a row, and does not tell a value of it."""
 _LONGEST = 200
 REFUSAL = "RM600: a record of this batch goes to quarantine"
 """The error of a task, or of a job, that met a bad record where it takes none."""
@@ -107,12 +113,15 @@ class Decoded:
 
     ``rows`` is null for a bad record and for a null or empty value. ``reasons`` says why a record
     is bad, in at most 200 characters, and ``codes`` what kind of fault that is; both are null for
-    all others.
+    all others. ``deletes``: which rows say only what was deleted; None: no one does. ``kept``: the
+    columns, as lists of names, whose values a row does not tell, since they stay; null: none.
     """
 
     rows: pa.StructArray
     reasons: pa.StringArray
     codes: pa.StringArray
+    deletes: pa.BooleanArray | None = None
+    kept: pa.ListArray | None = None
 
     def with_faults(self, bad: Mapping[int, tuple[str, str]]) -> Decoded:
         """The same, but for records that are bad after all: their places, code and reason."""
@@ -123,10 +132,11 @@ class Decoded:
         none[at] = True
         these, codes = pa.array(none), pa.array([bad[each][0] for each in at])
         reasons = pa.array([bad[each][1][:_LONGEST] for each in at])
-        return Decoded(
-            pc.if_else(these, pa.scalar(None, self.rows.type), self.rows),
-            pc.replace_with_mask(self.reasons, these, reasons),
-            pc.replace_with_mask(self.codes, these, codes),
+        return replace(
+            self,
+            rows=pc.if_else(these, pa.scalar(None, self.rows.type), self.rows),
+            reasons=pc.replace_with_mask(self.reasons, these, reasons),
+            codes=pc.replace_with_mask(self.codes, these, codes),
         )
 
     @classmethod
@@ -150,6 +160,14 @@ def coded(these: pa.BooleanArray, code: str) -> pa.StringArray:
     if not these.true_count:
         return pa.nulls(len(these), pa.string())
     return pc.if_else(these, pa.scalar(code), pa.scalar(None, pa.string()))
+
+
+def listed(lists: pa.ListArray, name: str) -> pa.BooleanArray:
+    """Which lists have the name; a null one has none."""
+    found = np.zeros(len(lists), np.bool_)
+    here = pc.equal(lists.flatten(), name)
+    found[pc.list_parent_indices(lists).filter(here).to_numpy()] = True
+    return pa.array(found)
 
 
 class InArrow(Protocol):

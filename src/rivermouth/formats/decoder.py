@@ -83,8 +83,8 @@ class _Giving:
         if asked.refuses and code.null_count < len(code):
             raise RuntimeError(REFUSAL)
         columns = {"row": _of(made.column("row"), self.row)}
-        if self.decoder.keys:
-            columns["key_columns"] = made.column("key_columns")
+        for name in self.decoder.of_keys:
+            columns[name] = made.column(name)
         columns |= {"_kafka": _of(made.column("_kafka"), asked.place)}
         for name in ("tombstone", *asked.more):
             columns[name] = raw.column(name) if name == "headers" else made.column(name)
@@ -111,8 +111,8 @@ def _by_tasks(pipeline: Pipeline, tasks: int | None, asked: _Asked) -> Decode:
     kafka = {**KAFKA_COLUMNS, **HEADERS}
     place = ", ".join(f"{each}: {kafka[each]}" for each in asked.place)
     made = {"row": _struct(row)}
-    if giving.decoder.keys:
-        made["key_columns"] = _struct(_key_columns(pipeline))
+    of_keys = {"key_columns": _struct(_key_columns(pipeline)), "kept": "ARRAY<STRING>"}
+    made |= {each: of_keys[each] for each in giving.decoder.of_keys}
     made |= {"_kafka": f"STRUCT<{place}>", "tombstone": "BOOLEAN"}
     made |= {each: kafka.get(each, "STRING") for each in asked.more}
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())

@@ -28,20 +28,26 @@ class Projected:
     @classmethod
     def of(cls, inner: InArrow, columns: Sequence[Column], fields: Sequence[From]) -> Projected:
         """For these columns; one without a path is the field of its name."""
-        given = {each.column: each.paths for each in fields}
+        given = {each.column: each.paths for each in fields if each.texts}
         paths = tuple(given.get(each.name, ((each.name,),)) for each in columns)
         return cls(inner, pa.struct(list(schema_of(columns))), paths)
 
     def decode(self, values: pa.Array) -> Decoded:
         """See ``formats.arrow.InArrow``."""
         found = self.inner.decode(values)
-        columns = [_first([_at(found.rows, each) for each in paths]) for paths in self.paths]
+        types = (each.type for each in self.row)
+        both = zip(self.paths, types, strict=True)
+        columns = [at_first(found.rows, paths, kind) for paths, kind in both]
         none = found.rows.is_null()
         rows = pa.StructArray.from_arrays(columns, fields=list(self.row), mask=none)
         return Decoded(rows, found.reasons, found.codes)
 
 
-def _first(values: Sequence[pa.Array]) -> pa.Array:
+def at_first(rows: pa.Array, paths: Sequence[Steps], kind: pa.DataType | None) -> pa.Array:
+    """What stands at the first path that has a value; nulls of type ``kind`` without a path."""
+    if not paths:
+        return pa.nulls(len(rows), kind)
+    values = [_at(rows, each) for each in paths]
     return values[0] if len(values) == 1 else pc.coalesce(*values)
 
 

@@ -2,8 +2,11 @@
 
 A decoded row has these columns:
 
-- ``row`` STRUCT of the configured columns, null for a tombstone or a bad record
+- ``row`` STRUCT of the configured columns, null for a tombstone or a bad record; for an event that
+  deletes a row, what it tells of that
 - ``key_columns`` STRUCT of the key columns (keyed shapes only): of the row or the message key
+- ``kept`` ARRAY of STRING, only where events may leave out values: the columns that stay as they
+  are; null: none
 - ``_kafka`` STRUCT<topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP>, and after
   these what ``source.metadata`` asks for: ``key`` and ``headers``, as Kafka has them
 - ``tombstone`` BOOLEAN, never null
@@ -27,22 +30,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.config import Column, KeyPart, Pipeline
-from rivermouth.config.encoding import Framing
+from rivermouth.config.encoding import Fraction, Framing
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import PLACE
-from rivermouth.config.values import Tombstones
+from rivermouth.config.values import OnEmpty, Tombstones
 from rivermouth.formats.arrow import (
     NO_KEY,
     NO_MESSAGE_KEY,
     NO_VALUE,
     NULL,
     SKIPPED,
+    Decoded,
     InArrow,
     absent,
     coded,
+    listed,
 )
+from rivermouth.formats.events import Events
 from rivermouth.formats.framing import Unframed
 from rivermouth.formats.projected import Projected
+from rivermouth.formats.wired import Wired
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Decoder:
     routes: Routes | None = None
     required: tuple[str, ...] = ()
     tombstones: Tombstones = Tombstones.QUARANTINE
+    keeps: bool = False
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Decoded rows; ``key_columns`` where there are keys, and without headers."""
@@ -96,7 +104,8 @@ class Decoder:
         rows = found.rows
         if self.tombstones is Tombstones.ROW and value.null_count:
             rows = of_nulls(rows, value.is_null())
-        unfilled = self._unfilled(rows)
+        gone = found.deletes if self.keys else None
+        unfilled = self._unfilled(rows, found)
         code = first_of(nothing, found.codes, coded(unfilled.is_valid(), NULL))
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
         columns = {"row": rows}
@@ -108,6 +117,10 @@ class Decoder:
                 keys, code = self._named(raw.column("key"), tombstone, keys, code)
             names = [each.name for each in self.keys]
             columns["key_columns"] = pa.StructArray.from_arrays(keys, names)
+        if gone is not None:
+            tombstone = gone
+        if self.keeps:
+            columns["kept"] = found.kept
         if self.routes is not None:
             code = first_of(code, *self.routes.codes(rows))
         columns |= {"_kafka": kafka, "tombstone": tombstone, "code": code}
@@ -115,15 +128,27 @@ class Decoder:
         columns |= {"reason": reason, "key": raw.column("key"), "value": value}
         return pa.RecordBatch.from_pydict(columns)
 
-    def _unfilled(self, rows: pa.StructArray) -> pa.StringArray:
-        """What a row lacks of what is required; null for all others."""
-        there, found = rows.is_valid(), pa.nulls(len(rows), pa.string())
+    @property
+    def of_keys(self) -> tuple[str, ...]:
+        """The columns that only decoded rows by key have."""
+        return (*(("key_columns",) if self.keys else ()), *(("kept",) if self.keeps else ()))
+
+    def _unfilled(self, rows: pa.StructArray, found: Decoded) -> pa.StringArray:
+        """What a row lacks of what is required; null for all others.
+
+        What goes, and what is not told since it stays, is not lacking.
+        """
+        there, lacking = rows.is_valid(), pa.nulls(len(rows), pa.string())
+        if self.keys and found.deletes is not None:
+            there = pc.and_not(there, found.deletes)
         for each in self.required:
             column = rows.field(each)
             if column.null_count:
                 lacks = pc.and_(there, column.is_null())
-                found = first_of(found, coded(lacks, f"{each} is null"))
-        return found
+                if self.keeps and found.kept is not None:
+                    lacks = pc.and_not(lacks, listed(found.kept, each))
+                lacking = first_of(lacking, coded(lacks, f"{each} is null"))
+        return lacking
 
     def _named(
         self, key: pa.Array, tombstone: pa.BooleanArray, keys: list[pa.Array], code: pa.StringArray
@@ -181,8 +206,22 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
     values: InArrow = resolve(pipeline.format.decoder)(pipeline.reading, of_values(pipeline))
     if pipeline.framing is Framing.CONFLUENT and pipeline.format.schema_text is None:
         values = Unframed(values)
-    if pipeline.fields:
-        values = Projected.of(values, pipeline.columns, pipeline.fields)
+    source = pipeline.source
+    if pipeline.events is not None and source.envelope is not None:
+        nulls = source.on_empty is OnEmpty.NULL
+        values = Events.of(
+            values,
+            pipeline.written,
+            source.envelope,
+            pipeline.events,
+            pipeline.kept,
+            empty=nulls,
+        )
+    elif pipeline.fields:
+        values = Projected.of(values, pipeline.written, pipeline.fields)
+    if pipeline.wires:
+        cut = source.timestamps.fraction is Fraction.CUT
+        values = Wired.of(values, pipeline.columns, pipeline.wires, cut=cut)
     return Decoder(
         values,
         (*PLACE, *pipeline.source.metadata),
@@ -191,10 +230,11 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         None if pipeline.made_by or not (routes.topic or routes.partition) else routes,
         tuple(each.name for each in pipeline.columns if each.required),
         pipeline.tombstones,
+        bool(pipeline.kept),
     )
 
 
-_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones"}
+_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones", "envelope", "as"}
 
 
 def of_values(pipeline: Pipeline) -> Mapping[str, Any]:

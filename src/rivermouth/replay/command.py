@@ -71,6 +71,14 @@ def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
             found=f"rows made by {pipeline.made_by}",
             remedy="Read the ranges in Python: rivermouth.read",
         )
+    if pipeline.source.envelope is not None and not elsewhere:
+        raise ReplayRefused(
+            "events are not applied twice: which rows they deleted is not known any more",
+            where=f"{pipeline.name} {pipeline.target.table}",
+            expected="a pipeline without source.envelope",
+            found="one whose records are events",
+            remedy="Replay into another table: --into SCHEMA.TABLE",
+        )
     if shape.elsewhere if elsewhere else shape.again is not None:
         return
     taken = (each.elsewhere if elsewhere else each.again is not None for each in modes)

@@ -14,6 +14,7 @@ from confluent_kafka import Message
 from rivermouth.config import Pipeline
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.registry import resolve
+from rivermouth.verification.formats.events import Told, events
 from rivermouth.verification.formats.framed import (
     Schemas,
     by_number,
@@ -28,6 +29,7 @@ from rivermouth.verification.formats.reader import (
     Undecodable,
     UnknownDecoder,
 )
+from rivermouth.verification.formats.wired import wire_schema, wired
 from rivermouth.verification.kafka.client import Source, headers_of
 from rivermouth.verification.ledger.coverage import Coverage, Flags, Offsets, Span
 from rivermouth.verification.ledger.entry import LedgerEntry, Partition
@@ -140,7 +142,8 @@ class Subject:
         """What an entry with this ``decoder`` made of records without a value: ``skip``, ``row`` or
         ``quarantine``.
         """
-        by_itself = "skip" if self.pipeline.shape.adds else "quarantine"
+        skips = self.pipeline.shape.adds or "envelope" in decoder
+        by_itself = "skip" if skips else "quarantine"
         return str(decoder.get("tombstones", by_itself))
 
     @cached_property
@@ -148,6 +151,12 @@ class Subject:
         """Which entries made no row of records without a value, by index."""
         entries = self.ledger.effective
         return np.array([self.without_value(each.decoder) == "skip" for each in entries], bool)
+
+    @cached_property
+    def with_events(self) -> Flags:
+        """Which entries read events that may tell of no row, by index."""
+        its = (each.decoder.get("envelope", {}) for each in self.ledger.effective)
+        return np.array(["skip_when" in each for each in its], bool)
 
     def record_schema(self, table: pa.Schema) -> pa.Schema:
         """The types of the columns of records: those of the table, if it holds records.
@@ -165,14 +174,33 @@ class Subject:
         known, version, its = self.pipeline.format, decoder.get("version", 1), _settings(decoder)
         _check(its, known)
         its.pop("tombstones", None)  # values that are there are read alike
-        required = [columns.index(each) for each in its.pop("not_null", ()) if each in columns]
-        paths = its.pop("from", None)
+        needed, paths = its.pop("not_null", ()), its.pop("from", None)
+        envelope, wires = its.pop("envelope", None), its.pop("as", {})
+        if wires:
+            inner = self.reader(wire_schema(schema, wires), columns, _without_wires(decoder))
+            return wired(inner, schema, columns, wires, its)
         make = partial(self._of_format, known, version)
+        if envelope is not None:
+            return events(make, schema, columns, self._told(envelope, paths, needed, its), its)
+        required = [columns.index(each) for each in needed if each in columns]
         if paths is None:
             read = make(schema, columns, its)
         else:
             read = projected(make, schema, columns, paths, its)
         return _filled(read, required) if required else read
+
+    def _told(
+        self,
+        envelope: Mapping[str, Any],
+        paths: Mapping[str, Any] | None,
+        needed: Sequence[str],
+        its: Mapping[str, Any],
+    ) -> Told:
+        shape, target = self.pipeline.shape, self.pipeline.target
+        every = its.get(FIELDS, ())
+        deleted = every if shape.adds else [*target.keys, *target.order_by]
+        empty = its.get("on_empty") == "null"
+        return Told(envelope, paths or {}, deleted, needed, shape.keyed, empty)
 
     def _of_format(
         self,
@@ -339,9 +367,15 @@ def _filled(read: Reader, required: Sequence[int]) -> Reader:
 
 def _check(settings: Mapping[str, Any], known: Format) -> None:
     """Raises UnknownDecoder for a setting that the format does not have."""
-    unknown = sorted(settings.keys() - known.settings - {FIELDS, "not_null", "tombstones"})
+    every = {*known.settings, FIELDS, "not_null", "tombstones"}
+    every |= {"envelope", "as"} if "from" in known.settings else set()
+    unknown = sorted(settings.keys() - every)
     if unknown:
         raise UnknownDecoder(f"the setting {unknown[0]}")
+
+
+def _without_wires(decoder: Decoder) -> Decoder:
+    return {name: each for name, each in decoder.items() if name != "as"}
 
 
 def _settings(decoder: Decoder) -> dict[str, Any]:

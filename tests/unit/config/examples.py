@@ -12,6 +12,7 @@ TEXT = (DOCS / "configuration.md").read_text(encoding="utf-8")
 READING = (DOCS / "reading.md").read_text(encoding="utf-8")
 SINKS = (DOCS / "sinks.md").read_text(encoding="utf-8")
 RECORDS = (DOCS / "records.md").read_text(encoding="utf-8")
+EVENTS = (DOCS / "cdc.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -22,6 +23,6 @@ def _whole(example: str) -> str:
 
 
 _EXAMPLES = re.findall(
-    r"^```yaml\n(.*?)^```", TEXT + READING + SINKS + RECORDS, re.DOTALL | re.MULTILINE
+    r"^```yaml\n(.*?)^```", TEXT + READING + SINKS + RECORDS + EVENTS, re.DOTALL | re.MULTILINE
 )
 FILES = [_whole(each) for each in _EXAMPLES]

@@ -176,6 +176,8 @@ def test_the_lock_of_the_package_is_whole() -> None:
         "spark": 11,
         "broker": 46,
         "registry": 1,
+        "debezium": 66,
+        "peers": 1,
     }
     every = {jar for listed in sets.values() for jar in listed}
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in every)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rivermouth.verification.formats.reader import FIELDS, Reader
 
+Steps = Sequence[str | int]
 Make = Callable[[pa.Schema, Sequence[str], dict[str, Any]], Reader]
 _STEP = re.compile(r"\[(\d+)\]|\.?(?:`([^`]+)`|([^.\[\]`]+))")
 
@@ -26,56 +27,60 @@ def projected(
     ``paths`` are those of columns; the first that has a value counts. All others are the fields of
     their names.
     """
-    steps = {name: [_steps(each) for each in paths[name]] for name in paths}
-    wanted = [steps.get(each, [[each]]) for each in columns]
+    given = {name: [steps(each) for each in paths[name]] for name in paths}
+    wanted = [given.get(each, [[each]]) for each in columns]
     kinds: dict[str, Any] = {}
     for name, its in zip(columns, wanted, strict=True):
         for each in its:
-            _note(kinds, each, schema.field(name).type)
+            note(kinds, each, schema.field(name).type)
     fields = [
-        str(each[0]) for name in settings.get(FIELDS, ()) for each in steps.get(name, [[name]])
+        str(each[0]) for name in settings.get(FIELDS, ()) for each in given.get(name, [[name]])
     ]
     inner = make(
-        pa.schema([(name, _kind(each)) for name, each in kinds.items()]),
+        pa.schema([(name, type_of(each)) for name, each in kinds.items()]),
         [*kinds],
         {**settings, FIELDS: fields},
     )
 
     def read(value: bytes) -> tuple[Any, ...]:
         record = dict(zip(kinds, inner(value), strict=True))
-        return tuple(_first(record, each) for each in wanted)
+        return tuple(first(record, each) for each in wanted)
 
     return read
 
 
-def _steps(text: str) -> list[str | int]:
-    found = (match.groups() for match in _STEP.finditer(text))
+def steps(text: str) -> Steps:
+    """The names and indices of a path."""
+    found = (match.groups() for match in _STEP.finditer(text.removeprefix("$.")))
     return [int(at) if at else quoted or plain for at, quoted, plain in found]
 
 
-def _note(kinds: dict[Any, Any], steps: Sequence[str | int], kind: pa.DataType) -> None:
+def note(kinds: dict[Any, Any], path: Steps, kind: pa.DataType) -> None:
     """Note the type at a path, in dictionaries by names; the key None is an element of an array."""
-    *above, last = [None if isinstance(each, int) else each for each in steps]
+    *above, last = [None if isinstance(each, int) else each for each in path]
     for each in above:
         kinds = kinds.setdefault(each, {})
     kinds[last] = kind
 
 
-def _kind(noted: Any) -> pa.DataType:
+def type_of(noted: Any) -> pa.DataType:
+    """The type of what was noted."""
     if not isinstance(noted, dict):
         return noted
     if None in noted:
-        return pa.list_(_kind(noted[None]))
-    return pa.struct([(name, _kind(each)) for name, each in noted.items()])
+        return pa.list_(type_of(noted[None]))
+    return pa.struct([(name, type_of(each)) for name, each in noted.items()])
 
 
-def _first(record: Mapping[str, Any], paths: Sequence[Sequence[str | int]]) -> Any:
-    values = (_at(record, each) for each in paths)
+def first(record: Mapping[str, Any], paths: Sequence[Steps]) -> Any:
+    """What stands at the first path that has a value."""
+    values = (at(record, each) for each in paths)
     return next((each for each in values if each is not None), None)
 
 
-def _at(value: Any, steps: Sequence[str | int]) -> Any:
-    for each in steps:
+def at(value: Any, path: Steps) -> Any:
+    """What stands at a path; None: nothing does."""
+    for each in path:
         if value is None:
             return None
         if isinstance(each, int):

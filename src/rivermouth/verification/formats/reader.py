@@ -18,12 +18,18 @@ FIELDS = "fields"
 """Among the settings of a reader of record values: the names of all columns that the entry's driver
 decoded. A record that has none of these fields is bad, unless ``on_empty`` says otherwise.
 """
+GONE = "\0gone"
+"""In place of a column: whether the record is an event that deletes a row. Null for all others."""
 _SHOWN = 60
 """Characters of a text in a message."""
 
 
 class Undecodable(ValueError):
     """The bytes do not give the wanted columns: the writer refuses them too. The text says why."""
+
+
+class NoRow(Undecodable):
+    """The record is no bad one, and it leaves no row."""
 
 
 def short(value: object) -> str:
@@ -78,5 +84,14 @@ class _NotVerifiable:
         return "NOT_VERIFIABLE"  # it is the same one after it was on disk
 
 
+class _Kept:
+    """Equal to itself alone."""
+
+    def __repr__(self) -> str:
+        return "KEPT"
+
+
+KEPT = _Kept()
+"""Stands for a column that an event does not tell, since it stays as it is."""
 NOT_VERIFIABLE = _NotVerifiable()
 """Stands for a column that the checker cannot tell: it is equal to every value."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,8 +24,11 @@ from numpy.typing import NDArray
 
 from rivermouth.verification.formats.reader import (
     FIELDS,
+    GONE,
+    KEPT,
     NOT_VERIFIABLE,
     CannotTell,
+    NoRow,
     Reader,
     Undecodable,
     UnknownDecoder,
@@ -114,12 +117,15 @@ class Comparison:
         row: Sequence[Any],
         *,
         made: bool = False,
+        before: Callable[[], Iterable[Sequence[Any]]] = tuple,
     ) -> str:
         """Names the columns of ``row`` that the record does not have so; empty where none.
 
         ``read`` is the reader of the record's entry. ``kafka`` are the timestamp in microseconds
         and the metadata. ``row`` are the canonical values of the columns, then those two. ``made``:
-        own code made the row. Raises Undecodable where the record value cannot be read.
+        own code made the row. ``before``: the values of earlier records of its key, the newest
+        first, from which come those that the record does not tell. Raises Undecodable where a
+        record value cannot be read.
         """
         number = len(self._columns)
         self.unknown += sum(each is NOT_VERIFIABLE for each in kafka)
@@ -131,6 +137,8 @@ class Comparison:
         if made:
             self.made += 1
             return differences(self._kafka_names, kafka, row[number:])
+        if any(each is KEPT for each in found):
+            found = _with_kept(found, before())
         self.unknown += sum(each is NOT_VERIFIABLE for each in found)
         return differences((*self._columns, *self._kafka_names), (*found, *kafka), row)
 
@@ -140,6 +148,16 @@ class Comparison:
         findings.leave(Unchecked.MADE, line, self.made)
         line = f"{count(self.unknown, 'value')}: verify cannot tell what Spark makes of them"
         findings.leave(Unchecked.VALUES, line, self.unknown)
+
+
+def _with_kept(found: Sequence[Any], before: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
+    """The values, with those that stay as they are from earlier records; null if none tells it."""
+    values = [*found]
+    for earlier in before:
+        if not any(each is KEPT for each in values):
+            break
+        values = [e if v is KEPT else v for v, e in zip(values, earlier, strict=True)]
+    return tuple(None if each is KEPT else each for each in values)
 
 
 def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:
@@ -172,13 +190,24 @@ class EntryReaders:
         """Reads all columns; those that the entry did not know are null."""
         if entry not in self._known:
             its = self._entries[entry]
-            names = tuple(each for each in self._columns if each in its.columns)
+            told = {*its.columns, *([GONE] if "envelope" in its.decoder else [])}
+            names = tuple(each for each in self._columns if each in told)
             decoder = {**its.decoder, FIELDS: [*its.columns]}
             key = names, _text(decoder)
             if key not in self._of_values:
                 self._of_values[key] = _known(its, lambda: self._make(names, decoder))
             self._known[entry] = self._of_values[key]
         return self._known[entry]
+
+    def tells_of_no_row(self, entry: int, value: bytes) -> bool:
+        """Whether a record of an entry is an event of nothing that happened to a row."""
+        try:
+            decoded(self.of(entry), value)
+        except NoRow:
+            return True
+        except (Undecodable, CannotTell):
+            pass
+        return False
 
     def of_keys(self, entry: int) -> Reader | None:
         """Reads message keys by the setting of the entry; None: null values had no meaning."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rivermouth.verification.formats.reader import Undecodable
-from rivermouth.verification.proofs.decoding import Comparison, EntryReaders
+from rivermouth.verification.formats.reader import NOT_VERIFIABLE, Undecodable
+from rivermouth.verification.proofs.decoding import Comparison, EntryReaders, decoded
 from rivermouth.verification.proofs.key_rules import (
     Change,
     Expected,
@@ -278,6 +279,13 @@ class KeyCheck:
     def _rank(self, row: Row) -> Rank:
         return rank((row.values[index] for index in self._order), row.partition, row.offset)
 
+    def _before(self, found: Expected) -> Iterator[Sequence[Any]]:
+        """The values of the records before the row's, the newest first."""
+        for each in found.before:
+            yield decoded(self._readers.of(each.entry), each.value)
+        if not found.certain:
+            yield [NOT_VERIFIABLE] * len(self._subject.pipeline.columns)
+
     def _may_be_former(self, found: Expected, expected: Change, row: Row) -> bool:
         """Whether the row is that of an earlier record at the same offset, which ranks as high."""
         if found.certain or not (self._order or found.stays):
@@ -290,7 +298,9 @@ class KeyCheck:
         kafka = (expected.timestamp_us, *expected.metadata)
         read = self._readers.of(expected.entry)
         try:
-            line = self._comparison.differences(read, expected.value, kafka, values)
+            line = self._comparison.differences(
+                read, expected.value, kafka, values, before=lambda: self._before(found)
+            )
         except Undecodable as fault:
             line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
             self._subject.findings.add(Kind.DIFFERENT, line)

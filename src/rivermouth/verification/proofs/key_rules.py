@@ -16,7 +16,9 @@ Rank = tuple[Any, ...]
 
 
 class Change(NamedTuple):
-    """One good record of a key; ``value`` is None for a tombstone."""
+    """One good record of a key; ``value`` is None for a tombstone. ``gone``: it is an event that
+    deletes the row of the key, and is ordered as rows are.
+    """
 
     entry: int
     """The index of its entry among the effective entries."""
@@ -26,6 +28,7 @@ class Change(NamedTuple):
     timestamp_us: int
     value: bytes | None
     metadata: tuple[Any, ...] = ()
+    gone: bool = False
 
     @property
     def rank(self) -> Rank:
@@ -63,11 +66,14 @@ class Expected:
 
     ``certain`` is False where records or entries that can no longer be read may have left
     another row. ``stays``: they may have left an earlier row, but neither none nor a later one.
+    ``before`` are the records whose values stand where that of the row tells none, the newest
+    first.
     """
 
     row: Change | None
     certain: bool
     stays: bool = False
+    before: tuple[Change, ...] = ()
 
 
 class Rule(Protocol):

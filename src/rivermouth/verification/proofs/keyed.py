@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from rivermouth.verification.formats.reader import CannotTell, Undecodable
+from rivermouth.verification.formats.reader import GONE, CannotTell, Undecodable
 from rivermouth.verification.ledger.entry import Partition, shown
 from rivermouth.verification.proofs.decoding import (
     Comparison,
@@ -67,7 +67,7 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     check.settle()
     subject.findings.earlier_keys = check.earlier
     _report(subject, check, keyed, comparison)
-    good = coverage.records() - coverage.quarantined()
+    good = coverage.records() - coverage.quarantined() - coverage.skipped()
     return max(0, good - check.expected - subject.erased.rows)
 
 
@@ -100,7 +100,7 @@ class _Changes:
         # One reader for both, so that a value is parsed once here. The other columns are read of
         # winners only, which parses those again. To decode every column of every record, and to
         # keep the values on disk, costs more, even where every record wins.
-        columns = [*dict.fromkeys((*keys, *order_by))]
+        columns = [*dict.fromkeys((*keys, *order_by)), GONE]
         self.unknown = UnknownKeys()
         self.touched = Touched()
         self._subject = subject
@@ -111,7 +111,8 @@ class _Changes:
     def of(self, seen: Seen) -> Iterator[tuple[Key, Change]]:
         """The changes among the good records; one that does not decode is a finding."""
         entries = self._subject.coverage.spans[seen.partition].entries[seen.ranges]
-        facts = zip(seen.messages, entries.tolist(), seen.good.tolist(), strict=True)
+        flags = seen.good & ~seen.skipped
+        facts = zip(seen.messages, entries.tolist(), flags.tolist(), strict=True)
         for message, entry, good in facts:
             if not good:
                 continue
@@ -128,17 +129,19 @@ class _Changes:
     def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
         value = message.value()
         order: tuple[Any, ...] = ()
+        gone = False
         read_key = self._readers.of_keys(entry)
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())
         else:
             found = decoded(self._readers.of(entry), value)
             key, order = found[: self._keys], tuple(found[index] for index in self._order)
+            gone = found[-1] is True
         check_key(key, order)
         stamp = message.timestamp()[1] * 1000
         offset = int(message.offset() or 0)
         metadata = self._subject.metadata.of_record(entry, message)
-        change = Change(entry, partition, offset, plain(order), stamp, value, metadata)
+        change = Change(entry, partition, offset, plain(order), stamp, value, metadata, gone)
         return plain(key), change
 
 
@@ -151,7 +154,8 @@ def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> Non
 class Latest:
     """The newest record of a key wins. See ``Rule``.
 
-    The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
+    The entries of the ledger count in their order. An event that deletes ranks as a row does; where
+    it wins, the key has no row. Inside an entry, a tombstone removes the earlier
     records of its key in its own partition; of what is left the highest rank wins. A tombstone in
     an entry deletes the row from before that entry; otherwise the winner replaces that row only if
     its rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest. If
@@ -165,14 +169,31 @@ class Latest:
         """See ``Rule.expected``."""
         found = Expected(None, certain)
         for entry, batch in groupby(sorted(changes, key=attrgetter("entry")), attrgetter("entry")):
-            had_tombstone, winner = _winner(list(batch))
+            had_tombstone, changed = _left(list(batch))
+            winner = max(changed, key=attrgetter("rank"), default=None)
             row = None if had_tombstone else found.row
-            if winner is not None and (row is None or self._is_newer(winner, row)):
-                row = winner
+            before = () if row is None else (row, *found.before)
             replaces = winner is not None and not self._ordered
             known = (had_tombstone or replaces) and entry >= readable_from
-            found = Expected(row, found.certain or known)
+            if winner is not None and (row is None or self._is_newer(winner, row)):
+                row, before = self._put(winner, changed, before)
+            else:
+                before = found.before
+            found = Expected(row, found.certain or known, before=before)
         return found
+
+    def _put(
+        self, winner: Change, changed: Sequence[Change], before: tuple[Change, ...]
+    ) -> tuple[Change | None, tuple[Change, ...]]:
+        """The row that a winner leaves, and the records before it."""
+        if winner.gone:
+            return None, ()
+        others = [each for each in changed if each is not winner and not each.gone]
+        others.sort(key=attrgetter("rank"), reverse=True)
+        every = (*others, *before)
+        if self._ordered:
+            every = tuple(sorted(every, key=attrgetter("rank"), reverse=True))
+        return winner, every
 
     def _is_newer(self, winner: Change, row: Change) -> bool:
         return not self._ordered or winner.rank > row.rank
@@ -187,8 +208,8 @@ class Latest:
         return found > expected or (not self._ordered and found_in != expected_in)
 
 
-def _winner(batch: list[Change]) -> tuple[bool, Change | None]:
-    """Whether an entry has a tombstone of the key, and which of its changes wins."""
+def _left(batch: list[Change]) -> tuple[bool, list[Change]]:
+    """Whether an entry has a tombstone of the key, and its changes that none has removed."""
     last: dict[Partition, int] = {}
     for each in batch:
         if each.value is None:
@@ -198,7 +219,7 @@ def _winner(batch: list[Change]) -> tuple[bool, Change | None]:
         for each in batch
         if each.value is not None and each.offset > last.get(each.partition, -1)
     ]
-    return bool(last), max(left, key=attrgetter("rank"), default=None)
+    return bool(last), left
 
 
 def verify_first(subject: Subject, stored: Stored, workspace: Workspace) -> None:

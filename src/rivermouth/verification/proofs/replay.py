@@ -11,7 +11,12 @@ from pathlib import Path
 import numpy as np
 from confluent_kafka import Message
 
-from rivermouth.verification.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
+from rivermouth.verification.formats.reader import (
+    NOT_VERIFIABLE,
+    CannotTell,
+    NoRow,
+    Undecodable,
+)
 from rivermouth.verification.kafka.client import Source
 from rivermouth.verification.kafka.readable import leave_out_expired
 from rivermouth.verification.ledger.coverage import Flags, Offsets, Span
@@ -73,6 +78,7 @@ class Verdicts:
         self._keys = [(self._columns.index(each.column), each.width_us) for each in parts]
         self._topics = SentTopics(subject.ledger.effective, self._columns)
         self._unknown = 0
+        self.operations = EntryReaders(subject, self._schema, [])
 
     @cached_property
     def _readers(self) -> EntryReaders | None:
@@ -92,6 +98,8 @@ class Verdicts:
             return
         try:
             self._decode(message, entry)
+        except NoRow:
+            pass  # nothing of it is bad
         except Undecodable:
             return
         except CannotTell:
@@ -203,7 +211,7 @@ def _seen(
         messages = [each for each, keep in zip(messages, inside.tolist(), strict=True) if keep]
         offsets, ranges = offsets[inside], ranges[inside]
     np.add.at(span.visible, ranges, 1)
-    skipped = _skipped(subject, span, ranges, messages)
+    skipped = _skipped(subject, verdicts.operations, span, ranges, messages)
     np.add.at(span.skipped, ranges[skipped], 1)
     bad, large = rows.mask(offsets), rows.too_large(offsets)
     for position in np.flatnonzero(bad).tolist():
@@ -216,12 +224,22 @@ def _seen(
     return Seen(partition, messages, offsets, ranges, ~bad, skipped, done)
 
 
-def _skipped(subject: Subject, span: Span, ranges: Offsets, messages: Sequence[Message]) -> Flags:
-    """Which records make no row, by their entries: they have no value."""
+def _skipped(
+    subject: Subject,
+    readers: EntryReaders,
+    span: Span,
+    ranges: Offsets,
+    messages: Sequence[Message],
+) -> Flags:
+    """Which records make no row, by their entries: they have no value, or tell of no row."""
     if not subject.skips.any():
         return np.zeros(len(messages), bool)
+    entries = span.entries[ranges]
     without = np.array([each.value() is None for each in messages], bool)
-    return without & subject.skips[span.entries[ranges]]
+    skipped: Flags = without & subject.skips[entries]
+    for place in np.flatnonzero(~without & subject.with_events[entries]).tolist():
+        skipped[place] = readers.tells_of_no_row(int(entries[place]), messages[place].value())
+    return skipped
 
 
 def _report_unseen(subject: Subject, partition: Partition, rows: Quarantined) -> None:

@@ -182,5 +182,6 @@ def _of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
     batch.
     """
     kafka = rows.column("_kafka").take(pa.array(np.arange(len(rows))))
-    columns = {each: rows.column(each) for each in ("row", "key_columns", "tombstone")}
+    known = ("row", "key_columns", "tombstone", "kept")
+    columns = {each: rows.column(each) for each in known if each in rows.schema.names}
     return pa.RecordBatch.from_pydict({**columns, "_kafka": kafka})

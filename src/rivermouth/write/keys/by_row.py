@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rivermouth.write.files.data_files import Files, Placed
 from rivermouth.write.files.writing import Written
-from rivermouth.write.keys.effect import Effect, Live, live_of
+from rivermouth.write.keys.effect import Effect, LeftToSpark, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
 from rivermouth.write.keys.settle import (
@@ -39,7 +39,7 @@ class ByRow:
         return KeyColumns(self.keys, FirstOrder(self.reduction.order_by), types)
 
     def effect(self, written: Written, index: KeyIndex, files: Callable[[], Files]) -> Effect:
-        """See ``ByFiles``: the driver writes none."""
+        """See ``ByFiles``: the driver writes none. Raises LeftToSpark."""
         entries = of_bytes(written.entries, index.columns.width)
         return effect_of(entries, self.reduction, index, written)
 
@@ -51,6 +51,7 @@ def effect_of(entries: Entries, fold: Fold, index: KeyIndex, written: Written) -
     found = index.find(changes.keys[folded.first])
     newest, there, deletes = folded.newest, found.there, folded.tombstone != NONE
     has = newest != NONE
+    gone = has & changes.gone[newest]
     if fold.first:
         wins = has & ~there
     elif fold.order_by:
@@ -59,14 +60,16 @@ def effect_of(entries: Entries, fold: Fold, index: KeyIndex, written: Written) -
     else:
         wins = has
     goes = there & (wins | (~has & deletes))
-    live = newest[wins]
+    live = newest[wins & ~gone]
+    if changes.partial is not None and changes.partial[live].any():
+        raise LeftToSpark  # it has to look at the rows that stand
     return Effect(
         files=written.good,
         live=_live(entries, live, index),
         dead=_dead(entries, live),
         found=found,
         gone=np.flatnonzero(goes),
-        replaced=int((goes & wins).sum()),
+        replaced=int((goes & wins & ~gone).sum()),
         changes=len(folded.first),
     )
 

@@ -7,7 +7,7 @@ partition of Kafka, and tells where it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -18,12 +18,22 @@ import pyarrow as pa
 
 from rivermouth.write.files.data_files import Placed
 from rivermouth.write.keys.runs import Words, digests
-from rivermouth.write.keys.settle import NONE, Changes, Folded, Integers, earliest, latest
+from rivermouth.write.keys.settle import (
+    NONE,
+    Changes,
+    Filled,
+    Folded,
+    Integers,
+    earliest,
+    filled,
+    latest,
+)
 
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Rows and offsets follow each other: of 46 bytes an entry some 12 are left to carry."""
 _FILES = b"files"
 _NUMBERS = ("file", "row", "partition", "offset", "tombstone")
+_GONE, _PARTIAL = "gone", "partial"
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Fold:
     def reduced(self, decoded: pa.Table) -> Reduced:
         """See ``Reduction``."""
         left = left_of(decoded, self)
-        rows = decoded.select(["row", "_kafka"])
+        rows = _with_values(decoded.select(["row", "_kafka"]), left.sources)
         if len(left.rows) < len(rows):
             rows = rows.take(pa.array(left.rows))
         return Reduced(rows, partial(to_bytes, left))
@@ -69,12 +79,14 @@ class Fold:
 @dataclass(frozen=True)
 class Left:
     """What is left of some records: which of them become rows, in this order, and an entry for each
-    key of each partition. ``changes.row`` is the number of its row among these.
+    key of each partition. ``changes.row`` is the number of its row among these; a deletion has
+    none. ``sources``: see ``settle.Filled``.
     """
 
     rows: Integers
     changes: Changes
     topics: tuple[str, ...]
+    sources: Mapping[str, tuple[Integers, Integers]]
 
 
 def left_of(decoded: pa.Table, fold: Fold) -> Left:
@@ -84,30 +96,35 @@ def left_of(decoded: pa.Table, fold: Fold) -> Left:
     topics, topic = _ranked(kafka.field("topic"))
     keys = columns.column("key_columns").chunk(0)
     offset = kafka.field("offset").to_numpy()
-    tombstone = columns.column("tombstone").chunk(0).to_numpy(zero_copy_only=False)
+    deletes = columns.column("tombstone").chunk(0).to_numpy(zero_copy_only=False)
+    gone = deletes & row.is_valid().to_numpy(zero_copy_only=False)
     every = Changes(
         keys=digests(keys.flatten()),
-        row=np.where(tombstone, NONE, np.arange(len(offset))),
+        row=np.where(deletes, NONE, np.arange(len(offset))),
         topic=topic,
         partition=kafka.field("partition").to_numpy().astype(np.int64),
         offset=offset,
-        tombstone=np.where(tombstone, offset, NONE),
+        tombstone=np.where(deletes & ~gone, offset, NONE),
+        gone=gone,
         order_by=[row.field(each) for each in fold.order_by],
+        kept=columns.column("kept").chunk(0) if "kept" in columns.column_names else None,
     )
-    return _left(every, fold(every, apart=True), topics)
+    found = fold(every, apart=True)
+    return _left(every, found, filled(every, found, apart=True), topics)
 
 
-def _left(every: Changes, found: Folded, topics: tuple[str, ...]) -> Left:
+def _left(every: Changes, found: Folded, values: Filled, topics: tuple[str, ...]) -> Left:
     # In the order of the records, so that rows are written as they came.
     place = np.full(len(every), NONE)
     place[np.where(found.newest != NONE, found.newest, found.first)] = np.arange(len(found.first))
     order = place[place != NONE]
     found = Folded(found.first[order], found.newest[order], found.tombstone[order])
     there = found.newest != NONE
-    rows = found.newest[there]
-    number = np.full(len(there), NONE)
-    number[there] = np.arange(len(rows))
     entry = np.where(there, found.newest, found.first)
+    gone = there & every.gone[entry]
+    put = there & ~gone
+    rows, number = found.newest[put], np.full(len(there), NONE)
+    number[put] = np.arange(len(rows))
     none = pa.array(np.where(there, entry, 0), mask=~there)
     changes = Changes(
         keys=every.keys[found.first],
@@ -116,9 +133,25 @@ def _left(every: Changes, found: Folded, topics: tuple[str, ...]) -> Left:
         partition=every.partition[entry],
         offset=np.where(there, every.offset[entry], NONE),
         tombstone=found.tombstone,
+        gone=gone,
         order_by=[each.take(none) for each in every.order_by],
+        partial=values.partial[order],
     )
-    return Left(rows, changes, topics)
+    return Left(rows, changes, topics, values.sources)
+
+
+def _with_values(rows: pa.Table, sources: Mapping[str, tuple[Integers, Integers]]) -> pa.Table:
+    """The rows, with values that they do not tell from others of them."""
+    if not sources:
+        return rows
+    row = rows.combine_chunks().column("row").chunk(0)
+    columns = dict(zip(row.type.names, row.flatten(), strict=True))
+    for name, (into, of) in sources.items():
+        places = np.arange(len(row))
+        places[into] = of
+        columns[name] = columns[name].take(pa.array(places))
+    made = pa.StructArray.from_arrays([*columns.values()], fields=[*row.type], mask=row.is_null())
+    return rows.set_column(0, rows.schema.field(0), made)
 
 
 def _ranked(names: pa.StringArray) -> tuple[tuple[str, ...], Integers]:
@@ -140,6 +173,7 @@ def to_bytes(left: Left, placed: Placed) -> bytes:
     columns |= {"topic": pa.DictionaryArray.from_arrays(changes.topic, [*left.topics])}
     numbers = (file, row, changes.partition, changes.offset, changes.tombstone)
     columns |= dict(zip(_NUMBERS, map(pa.array, numbers), strict=True))
+    columns |= {_GONE: pa.array(changes.gone), _PARTIAL: pa.array(changes.partial)}
     columns |= {f"order_{n}": each for n, each in enumerate(changes.order_by)}
     batch = pa.RecordBatch.from_pydict(columns)
     schema = batch.schema.with_metadata({_FILES: json.dumps([*placed.files]).encode()})
@@ -182,7 +216,9 @@ def of_bytes(told: Sequence[bytes], width: int) -> Entries:
         partition=partition,
         offset=offset,
         tombstone=tombstone,
+        gone=whole.column(_GONE).to_numpy(),
         order_by=[whole.column(each).combine_chunks() for each in order_by],
+        partial=whole.column(_PARTIAL).to_numpy(),
     )
     return Entries(changes, np.concatenate(file), (*files,), names)
 
@@ -190,4 +226,5 @@ def of_bytes(told: Sequence[bytes], width: int) -> Entries:
 def _no_entries(width: int) -> Entries:
     none = np.empty(0, np.int64)
     keys: Words = np.empty((0, width), np.uint64)
-    return Entries(Changes(keys, none, none, none, none, none), none, (), ())
+    no = np.empty(0, np.bool_)
+    return Entries(Changes(keys, none, none, none, none, none, no), none, (), ())

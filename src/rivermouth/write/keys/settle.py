@@ -7,7 +7,7 @@ these hold of one key, and the row that stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.arrow import listed
 from rivermouth.write.keys.runs import Words
 
 Signs = npt.NDArray[np.int8]
@@ -160,7 +161,9 @@ class Changes:
     ``topic`` is the place of the topic in the order of their names; ``offset`` that of the record
     of the row. ``tombstone`` is the offset of the last tombstone of the key in what the entry
     stands for; ``NONE``: there is none. ``order_by`` are the values of the row, null where there is
-    none.
+    none. ``gone``: instead of a row the entry has a deletion that is ordered as a row is. ``kept``:
+    the columns, as lists of names, whose values the row does not tell, since they stay; None: it
+    tells all. ``partial``: of the row some value is still to be found.
     """
 
     keys: Words
@@ -169,7 +172,10 @@ class Changes:
     partition: Integers
     offset: Integers
     tombstone: Integers
+    gone: Mask
     order_by: Sequence[pa.Array] = ()
+    kept: pa.ListArray | None = None
+    partial: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -182,7 +188,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is left of each group of entries: the one whose row counts, if any, else ``NONE``.
+    """What is left of each group of entries: the one whose row, or deletion, counts; else ``NONE``.
 
     ``first`` is any entry of the group. ``tombstone`` is the offset of the last tombstone in the
     group, of whatever partition; ``NONE``: there is none.
@@ -203,8 +209,47 @@ def latest(changes: Changes, *, apart: bool = False) -> Folded:
     tombstone = np.full(len(first), NONE)
     there = changes.tombstone != NONE
     np.maximum.at(tombstone, group[there], changes.tombstone[there])
-    alive = np.flatnonzero((changes.row != NONE) & ~_before_a_tombstone(changes, group))
+    there = (changes.row != NONE) | changes.gone
+    alive = np.flatnonzero(there & ~_before_a_tombstone(changes, group))
     return Folded(first, _best(alive, group, len(first), _Rank(changes)), tombstone)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Where the values stand that rows do not tell: ``sources`` are, by column, the entries of
+    these rows and those whose values they get. ``partial``: which groups lack a value that no entry
+    has.
+    """
+
+    sources: Mapping[str, tuple[Integers, Integers]]
+    partial: Mask
+
+
+def filled(changes: Changes, found: Folded, *, apart: bool) -> Filled:
+    """What the rows that count do not tell: of each the newest value among the earlier entries.
+
+    ``found`` is what ``latest`` made of the changes. A row that counts comes after all others of
+    its group. So does a value of the last row that was put: no deletion comes after that.
+    """
+    partial = np.zeros(len(found.first), np.bool_)
+    sources = dict[str, tuple[Integers, Integers]]()
+    winners = np.flatnonzero(found.newest != NONE)
+    if changes.kept is None or not len(winners):
+        return Filled(sources, partial)
+    lists = changes.kept.take(pa.array(found.newest[winners]))
+    if lists.null_count == len(lists):
+        return Filled(sources, partial)
+    _, group = _groups(changes, apart=apart)
+    for name in lists.flatten().unique().to_pylist():
+        lacks = _mask(listed(changes.kept, name))
+        wants = np.zeros(len(found.first), np.bool_)
+        wants[winners] = _mask(listed(lists, name))
+        alive = np.flatnonzero((changes.row != NONE) & ~lacks & wants[group])
+        best = _best(alive, group, len(found.first), _Rank(changes))
+        there = wants & (best != NONE)
+        sources[name] = found.newest[there], best[there]
+        partial |= wants & ~there
+    return Filled(sources, partial)
 
 
 def earliest(changes: Changes, *, apart: bool = False) -> Folded:

@@ -3,9 +3,10 @@
 The newest: within a partition offsets order the records of a key, and a tombstone removes all that
 came before it. Of what is left the greatest (order_by columns, topic, partition, offset) wins,
 nulls lowest. A tombstone deletes the row that stood before the batch; otherwise the winner replaces
-it if it is newer. Without ``order_by`` it always is: the ledger's order decides between batches. A
-key that moves to another partition, as it may when partitions are added, would otherwise keep its
-old row for ever.
+it if it is newer. An event that deletes (``source.envelope``) is ordered as rows are: where it
+wins, the row goes. Without ``order_by`` the winner always is newer: the ledger's order decides
+between batches. A key that moves to another partition, as it may when partitions are added, would
+otherwise keep its old row for ever.
 
 The first: of the records of a key in one batch that of the least (topic, partition, offset), and a
 key that has a row already keeps it.
@@ -29,7 +30,7 @@ from pyspark.sql import functions as F
 from rivermouth.config import Column as TableColumn
 from rivermouth.config import Pipeline
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.spark.tables import quoted
+from rivermouth.spark.tables import literal, quoted
 from rivermouth.write.keys.by_row import ByRow
 from rivermouth.write.keys.entries import Fold
 from rivermouth.write.rows import RECORDS, Keyed
@@ -42,35 +43,69 @@ def latest(pipeline: Pipeline) -> Keyed:
     values = {name: f"s.change.row.{quoted(name)}" for name in names}
     ranks = _rank("s.change.row", "s.change._kafka", order_by), _rank("t", "t._kafka", order_by)
     newer = " > ".join(ranks) if order_by else "s.change IS NOT NULL"
+    events = pipeline.source.envelope is not None
+    goes = f"s.change.gone AND {newer}" if events else "s.change IS NULL"
     return Keyed(
         keys=pipeline.target.keys,
-        fold=partial(fold, order_by=order_by, tombstones=tombstones),
-        inserts={**values, "_kafka": "s.change._kafka"},
-        insert="s.change IS NOT NULL",
+        fold=partial(fold, order_by=order_by, tombstones=tombstones, kept=pipeline.kept),
+        inserts={**values, **_kept(pipeline), "_kafka": "s.change._kafka"},
+        insert="NOT s.change.gone" if events else "s.change IS NOT NULL",
         update=f"s.had_tombstone OR {newer}",
-        updates={**values, "_kafka": "s.change._kafka"},
-        delete="s.change IS NULL" if tombstones else None,
+        updates={**values, **_kept(pipeline, standing=True), "_kafka": "s.change._kafka"},
+        delete=goes if tombstones or events else None,
         by_files=ByRow(pipeline.target.keys, Fold(order_by=order_by)),
     )
 
 
-def fold(good: DataFrame, order_by: Sequence[str], *, tombstones: bool) -> DataFrame:
+def _kept(pipeline: Pipeline, *, standing: bool = False) -> dict[str, str]:
+    """The values of the columns that an event may not tell: its own, or the newest that is known
+    of those in the batch, and, if a row is ``standing``, in that.
+    """
+    order_by = pipeline.target.order_by
+    known, old = "s.told.{0} IS NOT NULL", "NULL"
+    if standing:
+        old = "t.{0}"
+        if order_by:
+            known += f" AND s.told.{{0}}.rank > {_rank('t', 't._kafka', order_by)}"
+    value = "CASE WHEN NOT coalesce(array_contains(s.change.kept, {1}), false)"
+    value += f" THEN s.change.row.{{0}} WHEN {known} THEN s.told.{{0}}.value ELSE {old} END"
+    return {each: value.format(quoted(each), literal(each)) for each in pipeline.kept}
+
+
+def fold(
+    good: DataFrame, order_by: Sequence[str], *, tombstones: bool, kept: Sequence[str] = ()
+) -> DataFrame:
     """One row per key: ``key_columns``, ``records``, ``had_tombstone``, and the newest ``change``.
 
-    ``change`` STRUCT<row, _kafka> is null where nothing came after the last tombstone.
+    ``change`` STRUCT<row, _kafka, gone> is null where nothing came after the last tombstone.
+    ``gone``: it is an event that deletes. Events and ``tombstones`` do not come together. Where
+    events may not tell ``kept`` columns, ``change`` has the names of those, and ``told`` the newest
+    ``value`` of each with its ``rank``.
     """
-    keyed, stands = good.select("key_columns", "row", "_kafka", "tombstone"), ~F.col("tombstone")
+    names = ("key_columns", "row", "_kafka", "tombstone", *(("kept",) if kept else ()))
+    keyed, stands = good.select(*names), F.lit(True)
     if tombstones:
         keyed = _with_last_tombstone(keyed)
-        stands &= F.col("last").isNull() | (_offset() > F.col("last"))
-    newest = F.max_by(
-        F.when(stands, F.struct("row", "_kafka")), F.when(stands, _rank_column(order_by))
-    )
+        stands = ~F.col("tombstone") & (F.col("last").isNull() | (_offset() > F.col("last")))
+    rank, gone = _rank_column(order_by), F.col("tombstone").alias("gone")
+    change = F.struct("row", "_kafka", gone, *(("kept",) if kept else ()))
+    newest = F.max_by(F.when(stands, change), F.when(stands, rank))
+    had = F.bool_or("tombstone") if tombstones else F.lit(False)
+    told = [_told(each, rank).alias(each) for each in kept]
     return keyed.groupBy("key_columns").agg(
         F.count("*").alias(RECORDS),
-        F.bool_or("tombstone").alias("had_tombstone"),
+        had.alias("had_tombstone"),
         newest.alias("change"),
+        *((F.struct(*told).alias("told"),) if told else ()),
     )
+
+
+def _told(column: str, rank: Column) -> Column:
+    """The newest value of a column among the rows that tell it; null where none does."""
+    lacks = F.coalesce(F.array_contains("kept", column), F.lit(False))
+    tells = ~F.col("tombstone") & ~lacks
+    value = F.struct(F.col("row").getField(column).alias("value"), rank.alias("rank"))
+    return F.max_by(F.when(tells, value), F.when(tells, rank))
 
 
 def _with_last_tombstone(keyed: DataFrame) -> DataFrame:

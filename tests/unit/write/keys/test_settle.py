@@ -25,6 +25,7 @@ class Entry:
     tombstone: int
     rank: int | None
     has_row: bool
+    gone: bool = False
 
     @property
     def place(self) -> tuple[int, int]:
@@ -44,9 +45,10 @@ def changes(entries: list[Entry], words: int = 1) -> Changes:
         row=np.array([n if e.has_row else NONE for n, e in enumerate(entries)], np.int64),
         topic=np.array([each.topic for each in entries], np.int64),
         partition=np.array([each.partition for each in entries], np.int64),
-        offset=np.array([e.offset if e.has_row else NONE for e in entries], np.int64),
+        offset=np.array([e.offset if e.has_row or e.gone else NONE for e in entries], np.int64),
         tombstone=np.array([each.tombstone for each in entries], np.int64),
-        order_by=[pa.array([e.rank if e.has_row else None for e in entries], pa.int32())],
+        gone=np.array([each.gone for each in entries], np.bool_),
+        order_by=[pa.array([e.rank if e.has_row or e.gone else None for e in entries], pa.int32())],
     )
 
 
@@ -73,7 +75,8 @@ def by_hand(entries: list[Entry], *, apart: bool) -> dict[object, tuple[int, int
         alive = [
             number
             for number in numbers
-            if entries[number].has_row and entries[number].offset > last[entries[number].place]
+            if (entries[number].has_row or entries[number].gone)
+            and entries[number].offset > last[entries[number].place]
         ]
         best = max(alive, key=lambda number: entries[number].order, default=NONE)
         result[group] = best, max(last.values())
@@ -81,9 +84,9 @@ def by_hand(entries: list[Entry], *, apart: bool) -> dict[object, tuple[int, int
 
 
 def entry(key: int, place: tuple[int, int], offset: int, rank: int | None, kind: int) -> Entry:
-    """0: a row; 1: a tombstone; 2: a row that came after a tombstone."""
-    tombstone = (NONE, offset, offset - 1)[kind]
-    return Entry(key, *place, offset, tombstone, rank, has_row=kind != 1)
+    """0: a row; 1: a tombstone; 2: a row that came after a tombstone; 3: a deletion in order."""
+    tombstone = (NONE, offset, offset - 1, NONE)[kind]
+    return Entry(key, *place, offset, tombstone, rank, has_row=kind in (0, 2), gone=kind == 3)
 
 
 PLACES = st.tuples(st.integers(0, 1), st.integers(0, 2))
@@ -94,7 +97,7 @@ ENTRIES = st.lists(
         PLACES,
         st.integers(1, 40),
         st.one_of(st.none(), st.integers(0, 2)),
-        st.integers(0, 2),
+        st.integers(0, 3),
     ),
     unique_by=lambda each: (each.place, each.offset),
     max_size=30,

@@ -46,12 +46,22 @@ Value = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Record:
-    """``value`` None: a tombstone of ``key``."""
+    """``value`` None: a tombstone of ``key``. ``gone``: an event that deletes it."""
 
     partition: int
     offset: int
     key: Value
     value: Value | None
+    gone: bool = False
+
+    def bytes(self, *, events: bool) -> bytes | None:
+        """Its value; of an event where records are such."""
+        if self.value is None:
+            return None
+        row, none = dict(self.value), None
+        event = {"op": "d" if self.gone else "u", "before": row if self.gone else none}
+        event["after"] = none if self.gone else row
+        return json.dumps(event if events else row).encode()
 
 
 @dataclass
@@ -107,7 +117,8 @@ class KeyedTable:
         writing = Writing(into, bad, decoder_of(self.pipeline), self.by_files.reduction)
         for records in tasks:
             parts = [records[at : at + at_once] for at in range(0, len(records), at_once)]
-            for batch in writing(map(raw, parts)):
+            events = self.pipeline.source.envelope is not None
+            for batch in writing(raw(each, events=events) for each in parts):
                 told += batch.to_pylist()
         return collected(told)
 
@@ -154,13 +165,13 @@ class KeyedTable:
         return found
 
 
-def raw(records: Sequence[Record]) -> pa.RecordBatch:
+def raw(records: Sequence[Record], *, events: bool) -> pa.RecordBatch:
     """Records as Spark gives them to a task."""
     return pa.RecordBatch.from_pylist(
         [
             {
                 "key": json.dumps(dict(each.key)).encode(),
-                "value": None if each.value is None else json.dumps(dict(each.value)).encode(),
+                "value": each.bytes(events=events),
                 "topic": "t",
                 "partition": each.partition,
                 "offset": each.offset,
@@ -177,11 +188,12 @@ def a_pipeline(
     mode: str = "upsert",
     order_by: Sequence[str] = (),
     tombstones: bool = False,
+    events: bool = False,
     **target: Any,
 ) -> Pipeline:
-    """Of the columns ``id``, ``name``, ``rank`` and ``text``."""
+    """Of the columns ``id``, ``name``, ``rank`` and ``text``. ``events``: records are such."""
     source: dict[str, Any] = {"topics": ("t",), "format": "json"}
-    source |= {"key": "json"} if tombstones else {}
+    source |= {"envelope": "debezium"} if events else {"key": "json"} if tombstones else {}
     target |= {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
     target |= {"order_by": tuple(order_by)} if order_by else {}
     columns = "id BIGINT, name STRING, rank INT, text STRING"

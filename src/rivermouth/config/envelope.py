@@ -1,0 +1,325 @@
+"""Change streams: where an event says what happened to a row (``source.envelope``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from rivermouth.config.columns import Column
+from rivermouth.config.formats import FORMATS
+from rivermouth.config.paths import ROOT, From, reading, steps_of
+from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked
+from rivermouth.config.registry import SHAPES
+from rivermouth.config.settings import Schema, Written
+from rivermouth.config.values import read_name
+
+OPERATION = "_op"
+"""The column of an append that gets what happened, unless it has a path of its own."""
+_WORDS = ("op", "data", "before", "delete_when", "skip_when", "truncate_when", "put_when")
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Where an event says what happened. Paths are those of ``columns``; of several the first that
+    has a value counts.
+
+    ``op`` names what happened, ``data`` the row after it, and ``before`` what is told of a row that
+    was deleted; an empty path is the record itself. Where ``op`` is one of ``delete_when``, the row
+    goes; of ``skip_when``, nothing happened to a row; of ``truncate_when``, all rows went. All
+    others put the row, or only those of ``put_when`` where there are any. ``roots`` are ahead of a
+    path that begins at the record: of a wrapper, which may be there, and of none. ``wires`` say how
+    values of a type are written in JSON, see ``paths.WIRES``. A text, or bytes, that is
+    ``unavailable`` stands for a value that is not told, since it has not changed. Events of
+    ``create_when`` have to tell all: there is no earlier row.
+    """
+
+    op: tuple[str, ...]
+    data: tuple[str, ...]
+    before: tuple[str, ...]
+    delete_when: tuple[str, ...]
+    skip_when: tuple[str, ...] = ()
+    truncate_when: tuple[str, ...] = ()
+    put_when: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ("",)
+    wires: Mapping[str, str] = field(default_factory=dict)
+    unavailable: tuple[str, ...] = ()
+    create_when: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> dict[str, list[str]]:
+        """The same as JSON, as the ledger names it; without what is empty."""
+        facts = asdict(replace(self, wires={}))
+        return {name: [*each] for name, each in facts.items() if each}
+
+
+_BY_DECIMALS = {"precise": {"DECIMAL": "unscaled"}, "string": {}, "double": {}}
+_DAYS = {"DATE": "days"}
+_BY_TIMES = {
+    "adaptive": _DAYS,
+    "adaptive_time_microseconds": _DAYS,
+    "connect": {**_DAYS, "TIMESTAMP_NTZ": "ms"},
+    "isostring": {"DATE": "zoned", "TIMESTAMP_NTZ": "zoned"},
+    "microseconds": {**_DAYS, "TIMESTAMP_NTZ": "us"},
+    "nanoseconds": {**_DAYS, "TIMESTAMP_NTZ": "ns"},
+}
+MODES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "decimal.handling.mode": _BY_DECIMALS,
+    "time.precision.mode": _BY_TIMES,
+}
+"""Options of Debezium's connectors, with what follows from each value; the first is the default.
+
+Where the precision of a column decides about the unit, the column has to name it.
+"""
+TOLD = ("STRING", "BINARY", "ARRAY<STRING>")
+"""The types of columns whose value may be ``unavailable``."""
+DEBEZIUM = "debezium"
+PRESETS: Mapping[str, Envelope] = {
+    DEBEZIUM: Envelope(
+        op=("payload.op", "op"),
+        data=("payload.after", "after"),
+        before=("payload.before", "before"),
+        delete_when=("d",),
+        skip_when=("m",),
+        truncate_when=("t",),
+        put_when=("c", "r", "u"),
+        roots=("payload.", ""),
+        wires={**_BY_DECIMALS["precise"], **_BY_TIMES["adaptive"]},
+        unavailable=("__debezium_unavailable_value",),
+        create_when=("c", "r"),
+    ),
+    "maxwell": Envelope(
+        op=("type",),
+        data=("data",),
+        before=("data",),
+        delete_when=("delete",),
+        skip_when=(
+            *("bootstrap-start", "bootstrap-complete"),
+            *("table-create", "table-alter", "table-drop"),
+            *("database-create", "database-alter", "database-drop"),
+        ),
+        put_when=("insert", "update", "bootstrap-insert"),
+    ),
+    "dms": Envelope(
+        op=("metadata.operation",),
+        data=("data",),
+        before=("data",),
+        delete_when=("delete",),
+        skip_when=(
+            *("create-table", "rename-table", "drop-table", "change-columns"),
+            *("add-column", "drop-column", "rename-column", "column-type-change"),
+        ),
+        truncate_when=("truncate-table",),
+        put_when=("load", "insert", "update"),
+    ),
+}
+"""What the tools write that are known by name."""
+
+
+def read_envelope(value: object) -> Envelope:
+    """A known one by its name, or one by its paths. Raises ``Refused``."""
+    if isinstance(value, Envelope):
+        return value
+    if isinstance(value, str):
+        return PRESETS[read_name(PRESETS, value)]
+    if not isinstance(value, Mapping):
+        message = "{path} must be a name or a mapping, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=_EXAMPLE))
+    if set(value) == {DEBEZIUM}:
+        return _debezium(value[DEBEZIUM])
+    faults: list[Fault] = []
+    for name in value:
+        if name not in _WORDS:
+            message = "{path} is not known"
+            fix = f"it may have: {', '.join(_WORDS)}"
+            faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True))
+    for name in ("op", "delete_when"):
+        if name not in value:
+            faults.append(Fault(Kind.MISSING_KEY, f"{{path}} lacks {name}", fix=_EXAMPLE))
+    found = {name: _texts(name, value[name], faults) for name in _WORDS if name in value}
+    for name in ("op", "data", "before"):
+        faults += _path_faults(name, found.get(name, ()))
+    checked(None, faults)
+    data = found.get("data", ("",))
+    return Envelope(
+        op=found["op"],
+        data=data,
+        before=found.get("before", data),
+        delete_when=found["delete_when"],
+        skip_when=found.get("skip_when", ()),
+        truncate_when=found.get("truncate_when", ()),
+        put_when=found.get("put_when", ()),
+    )
+
+
+def _debezium(options: object) -> Envelope:
+    """With the options that its connector has. Raises ``Refused``."""
+    if not isinstance(options, Mapping):
+        message, fix = "{path} must be a mapping, not {value}", f"it may have: {', '.join(MODES)}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, path=(DEBEZIUM,), fix=fix))
+    faults: list[Fault] = []
+    wires = dict[str, str]()
+    for name in {**MODES, **options}:
+        if name not in MODES:
+            fix = f"it may have: {', '.join(MODES)}"
+            path: KeyPath = (DEBEZIUM, str(name))
+            faults.append(
+                Fault(Kind.UNKNOWN_KEY, "{path} is not known", path=path, fix=fix, at_key=True)
+            )
+            continue
+        try:
+            mode = read_name(MODES[name], options.get(name, next(iter(MODES[name]))))
+            wires |= MODES[name][mode]
+        except Refused as refused:
+            faults += (replace(each, path=(DEBEZIUM, name)) for each in refused.faults)
+    return checked(replace(PRESETS[DEBEZIUM], wires=wires), faults)
+
+
+_EXAMPLE = "for example envelope: {op: type, data: row, delete_when: [delete]}"
+
+
+def _texts(name: str, given: object, faults: list[Fault]) -> tuple[str, ...]:
+    each = given if isinstance(given, list | tuple) else [given]
+    if not each or not all(isinstance(one, str) and one for one in each):
+        message = "{path} must be a text, or a list of texts, not {value}"
+        faults.append(Fault(Kind.WRONG_TYPE, message, path=(name,)))
+        return ()
+    return tuple(map(str, each))
+
+
+def _path_faults(name: str, texts: Sequence[str]) -> Iterator[Fault]:
+    for each in texts:
+        try:
+            steps_of(each)
+        except Refused as refused:
+            yield from (replace(fault, path=(name,)) for fault in refused.faults)
+
+
+_LIST: Schema = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_OWN: Schema = {
+    "type": "object",
+    "properties": dict.fromkeys(_WORDS, _LIST),
+    "required": ["op", "delete_when"],
+    "additionalProperties": False,
+}
+_OF_DEBEZIUM: Schema = {
+    "type": "object",
+    "properties": {
+        DEBEZIUM: {
+            "type": "object",
+            "properties": {name: {"enum": [*each]} for name, each in MODES.items()},
+            "additionalProperties": False,
+        }
+    },
+    "required": [DEBEZIUM],
+    "additionalProperties": False,
+}
+ENVELOPES = (
+    "Records are events of a change stream: "
+    + ", ".join(f"`{each}`" for each in PRESETS)
+    + ", or where an event says what happened, see [change streams](cdc.md). The columns are those"
+    " of the changed row."
+)
+"""The description of the setting."""
+EnvelopeChoice = Annotated[
+    Envelope,
+    BeforeValidator(read_envelope),
+    Written(lambda: {"anyOf": [{"enum": [*PRESETS]}, _OF_DEBEZIUM, _OWN]}, "name or mapping"),
+]
+
+
+@dataclass(frozen=True)
+class Events:
+    """What is read of events: columns of the record, and in these the paths of what is made.
+
+    ``put`` are those of each column in an event that puts a row, ``deleted`` in one that deletes
+    it; empty: the column is null there.
+    """
+
+    reading: tuple[Column, ...]
+    op: From
+    data: From
+    before: From
+    put: tuple[From, ...]
+    deleted: tuple[From, ...]
+
+
+def events_of(
+    envelope: Envelope, columns: Sequence[Column], fields: Sequence[From], deleted: Sequence[str]
+) -> Events:
+    """For these columns, of which ``deleted`` are told of a deleted row.
+
+    Raises ``Refused`` where two columns take one field as two types.
+    """
+    given = {each.column: each.texts for each in fields if each.texts}
+
+    def of(name: str, base: Sequence[str]) -> From:
+        if name == OPERATION and name not in given:
+            return From(name, envelope.op)
+        return From(name, tuple(_placed(given.get(name, (_quoted(name),)), base, envelope)))
+
+    put = tuple(of(each.name, envelope.data) for each in columns)
+    gone = tuple(
+        of(each.name, envelope.before) if each.name in deleted else From(each.name, ())
+        for each in columns
+    )
+    op = From("op", envelope.op)
+    every = [(Column(op.column, "STRING"), op)]
+    every += [*zip(columns, put, strict=True), *zip(columns, gone, strict=True)]
+    asked = [
+        (Column(str(n), column.type), From(str(n), of_.texts))
+        for n, (column, of_) in enumerate(every)
+        if of_.texts
+    ]
+    read = reading([column for column, _ in asked], [of_ for _, of_ in asked])
+    data, before = From("data", envelope.data), From("before", envelope.before)
+    return Events(read, op, data, before, put, gone)
+
+
+def _placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:
+    """Paths from the record down; those that do not begin there begin at ``base``."""
+    for each in texts:
+        if each.startswith(ROOT):
+            yield from (f"{root}{each.removeprefix(ROOT)}" for root in envelope.roots)
+        else:
+            yield from (f"{b}.{each}" if b else each for b in base)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`" if any(mark in name for mark in ".[]") else name
+
+
+def fits_the_rest(
+    envelope: Envelope | None, known: str, mode: str, key: str | None
+) -> Iterator[Fault]:
+    """The rule that events have names, and that their table can take what they do."""
+    if envelope is None:
+        return
+    path: KeyPath = ("source", "envelope")
+    if "from" not in FORMATS.by_name[known].settings:
+        message = f"{{path}} has no meaning for format {known}, whose fields have no names"
+        yield Fault(Kind.BAD_VALUE, message, path=path, fix="remove it", at_key=True)
+    shape = SHAPES.by_name[mode]
+    if not shape.deletes and not shape.adds:
+        message = f"{{path}} has no meaning in mode {mode}"
+        fix = "write mode: upsert for the rows as they stand, or append for all events"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
+    if key is not None:
+        message = "{path} has no meaning with source.envelope"
+        fix = "an event says by itself which row was deleted: remove it"
+        where: KeyPath = ("source", "key")
+        yield Fault(Kind.MESSAGE_KEY, message, path=where, fix=fix, at_key=True)
+
+
+def are_event_fields(
+    envelope: Envelope | None, schema: tuple[Column, ...], fields: tuple[From, ...]
+) -> Iterator[Fault]:
+    """The rule that no two columns take a field of events as two types."""
+    if envelope is None:
+        return
+    try:
+        events_of(envelope, schema, fields, [each.name for each in schema])
+    except Refused as refused:
+        yield from refused.faults

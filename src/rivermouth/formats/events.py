@@ -1,0 +1,177 @@
+"""Events of a change stream: each says what happened to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rivermouth.config import Column
+from rivermouth.config.envelope import Envelope
+from rivermouth.config.envelope import Events as Paths
+from rivermouth.config.paths import From, Steps
+from rivermouth.formats.arrow import (
+    NO_EVENT,
+    NO_FIELD,
+    NOT_TOLD,
+    SKIPPED,
+    TRUNCATED,
+    Decoded,
+    InArrow,
+)
+from rivermouth.formats.arrow import coded as code_where
+from rivermouth.formats.projected import at_first
+from rivermouth.formats.strict_json.types import schema_of
+
+KEPT = pa.list_(pa.string())
+PerColumn = tuple[tuple[Steps, ...], ...]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Decodes events, which ``inner`` decodes, by an ``envelope``; it can be pickled.
+
+    Of each field of ``row`` ``put`` are its paths in an event that puts a row, and ``deleted`` in
+    one that deletes it. ``kept`` may have values that are not told. ``op``, ``data`` and
+    ``before`` are those of the envelope. ``empty``: a row
+    in which all is null is none that shares no field with the columns.
+    """
+
+    inner: InArrow
+    row: pa.StructType
+    envelope: Envelope
+    op: tuple[Steps, ...]
+    data: tuple[Steps, ...]
+    before: tuple[Steps, ...]
+    put: PerColumn
+    deleted: PerColumn
+    kept: tuple[str, ...] = ()
+    empty: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        inner: InArrow,
+        columns: Sequence[Column],
+        envelope: Envelope,
+        paths: Paths,
+        kept: Sequence[str],
+        *,
+        empty: bool,
+    ) -> Events:
+        """For these columns, of which events may leave out the values of ``kept``."""
+        row = pa.struct(list(schema_of(columns)))
+        one = (paths.op.paths, _record(paths.data), _record(paths.before))
+        put, gone = (tuple(e.paths for e in each) for each in (paths.put, paths.deleted))
+        return cls(inner, row, envelope, *one, put, gone, tuple(kept), empty)
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """See ``formats.arrow.InArrow``; the rows of ``deletes`` have what is told of them."""
+        found, its = self.inner.decode(values), self.envelope
+        events, read = found.rows, found.rows.is_valid()
+        op = at_first(events, self.op, pa.string())
+        deletes, skips, empties = (
+            _is_one(op, each) for each in (its.delete_when, its.skip_when, its.truncate_when)
+        )
+        puts = _is_one(op, its.put_when) if its.put_when else op.is_valid()
+        puts = pc.and_not(puts, pc.or_(deletes, pc.or_(skips, empties)))
+        there = [_there(events, each) for each in (self.data, self.before)]
+        put, gone = pc.and_(puts, there[0]), pc.and_(deletes, there[1])
+        rows, kept = self._told(self._rows(events, self.put, put))
+        if deletes.true_count:
+            rows = pc.if_else(gone, self._rows(events, self.deleted, gone), rows)
+        lacks = pc.and_not(read, pc.or_(pc.or_(put, gone), pc.or_(skips, empties)))
+        codes = [found.codes, code_where(pc.and_(read, skips), SKIPPED)]
+        codes += [code_where(pc.and_(read, empties), TRUNCATED), code_where(lacks, NO_EVENT)]
+        untold = pc.and_(_is_one(op, its.create_when), kept.is_valid())
+        codes.append(code_where(pc.and_(put, untold), NOT_TOLD))
+        reasons = [found.reasons]
+        if lacks.true_count:
+            reasons.append(_reasons(lacks, op, pc.or_(puts, deletes)))
+        if not self.empty:
+            none = _of_nulls(rows)
+            codes.append(code_where(none, NO_FIELD))
+            rows = pc.if_else(none, pa.scalar(None, rows.type), rows) if none.true_count else rows
+        return Decoded(rows, pc.coalesce(*reasons), pc.coalesce(*codes), gone, kept)
+
+    def _told(self, rows: pa.StructArray) -> tuple[pa.StructArray, pa.ListArray]:
+        """The rows with null for what is not told, and what that is of each."""
+        columns, lists = dict(zip(rows.type.names, rows.flatten(), strict=True)), {}
+        for name in self.kept:
+            absent = _is_text(columns[name], self.envelope.unavailable)
+            if absent.true_count:
+                nothing = pa.scalar(None, columns[name].type)
+                columns[name] = pc.if_else(absent, nothing, columns[name])
+                lists[name] = absent
+        if not lists:
+            return rows, pa.nulls(len(rows), KEPT)
+        made = pa.StructArray.from_arrays(
+            [*columns.values()], fields=[*rows.type], mask=rows.is_null()
+        )
+        return made, _names(lists)
+
+    def _rows(self, events: pa.StructArray, paths: PerColumn, these: pa.Array) -> pa.StructArray:
+        types = (each.type for each in self.row)
+        columns = [at_first(events, its, kind) for its, kind in zip(paths, types, strict=True)]
+        none = pc.invert(these)
+        return pa.StructArray.from_arrays(columns, fields=list(self.row), mask=none)
+
+
+def _record(path: From) -> tuple[Steps, ...]:
+    """The paths; none where the record itself is meant."""
+    return () if path.texts == ("",) else path.paths
+
+
+def _is_one(op: pa.Array, words: Sequence[str]) -> pa.BooleanArray:
+    return pc.is_in(op, value_set=pa.array(words, pa.string()))
+
+
+def _there(events: pa.StructArray, paths: Sequence[Steps]) -> pa.BooleanArray:
+    """Where something stands at one of the paths."""
+    if not paths:
+        return events.is_valid()
+    found = [at_first(events, [each], None).is_valid() for each in paths]
+    return found[0] if len(found) == 1 else pc.or_(*found)
+
+
+def _reasons(lacks: pa.BooleanArray, op: pa.StringArray, known: pa.BooleanArray) -> pa.StringArray:
+    """Why these are no events: it is not known what happened, or to which row."""
+    shown = pc.utf8_slice_codeunits(pc.fill_null(op, "null"), 0, 40)
+    strange = pc.binary_join_element_wise("what happened is not known: ", shown, "")
+    rowless = pc.binary_join_element_wise("there is no row of the event ", shown, "")
+    none = pa.scalar(None, pa.string())
+    return pc.if_else(lacks, pc.if_else(known, rowless, strange), none)
+
+
+def _of_nulls(rows: pa.StructArray) -> pa.BooleanArray:
+    """Which rows have no value in any column."""
+    found = rows.is_valid()
+    for each in rows.flatten():
+        if not each.null_count:
+            return pa.array([False] * len(rows), pa.bool_())
+        found = pc.and_(found, each.is_null())
+    return found
+
+
+def _is_text(column: pa.Array, words: Sequence[str]) -> pa.BooleanArray:
+    """Where a text, the bytes, or the only element of a list is one of the words."""
+    if pa.types.is_list(column.type):
+        alone = pc.equal(pc.list_value_length(column), 1)
+        first = pc.list_element(pc.if_else(alone, column, pa.scalar([""], column.type)), 0)
+        return pc.and_(pc.fill_null(alone, False), _is_text(first, words))
+    if pa.types.is_binary(column.type):
+        return pc.is_in(column, value_set=pa.array([e.encode() for e in words], pa.binary()))
+    return pc.is_in(column, value_set=pa.array(words, pa.string()))
+
+
+def _names(these: Mapping[str, pa.BooleanArray]) -> pa.ListArray:
+    """The names of each row; null where it has none."""
+    flags = np.stack([each.to_numpy(zero_copy_only=False) for each in these.values()], axis=1)
+    counts = flags.sum(axis=1)
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    names = pa.array([*these], pa.string()).take(pa.array(np.nonzero(flags)[1]))
+    none = pa.array(counts == 0)
+    return pa.ListArray.from_arrays(pa.array(offsets), names, mask=none)

@@ -1,0 +1,126 @@
+"""Events of a change stream: each says what happened to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.verification.formats.projected import Make, Steps, at, first, note, steps, type_of
+from rivermouth.verification.formats.reader import FIELDS, GONE, KEPT, NoRow, Reader, Undecodable
+
+_OPERATION, _ROOT = "_op", "$."
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an entry names of its events: the ``envelope``, and ``paths`` of columns.
+
+    ``deleted`` are the columns that are told of a deleted row, ``required`` those that are NOT
+    NULL, and ``empty`` whether a row may have no value at all. ``by_key``: an event that deletes
+    leaves no row.
+    """
+
+    envelope: Mapping[str, Sequence[str]]
+    paths: Mapping[str, Sequence[str]]
+    deleted: Sequence[str]
+    required: Sequence[str]
+    by_key: bool
+    empty: bool
+
+    def of(self, name: str, base: str) -> list[Steps]:
+        """The paths of a column in the record, where those of rows begin at ``base``."""
+        given = self.paths.get(name)
+        if given is None and name == _OPERATION:
+            return [steps(each) for each in self.envelope["op"]]
+        found: list[Steps] = []
+        for text in given or ():
+            if text.startswith(_ROOT):
+                roots = self.envelope.get("roots", [""])
+                found += [steps(root + text.removeprefix(_ROOT)) for root in roots]
+            else:
+                found += [[*above, *steps(text)] for above in self.above(base)]
+        return found if given else [[*above, name] for above in self.above(base)]
+
+    def above(self, base: str) -> list[Steps]:
+        """The paths of rows; an empty one is the record itself."""
+        return [steps(each) if each else [] for each in self.envelope[base]]
+
+    def is_kept(self, value: Any) -> bool:
+        """Whether a value stands for one that is not told."""
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return isinstance(text, str) and text in self.envelope.get("unavailable", [])
+
+    def happened(self, op: Any) -> bool:
+        """Whether the row was deleted, else it was put.
+
+        Raises NoRow where nothing happened to a row, Undecodable where nobody knows what happened.
+        """
+        its = {each: self.envelope.get(f"{each}_when", []) for each in _KINDS}
+        if op in its["skip"]:
+            raise NoRow("nothing happened to a row")
+        if op in its["delete"]:
+            return True
+        if op in its["truncate"] or (op not in its["put"] if its["put"] else op is None):
+            raise Undecodable(f"an event without a row: {op!r}")
+        return False
+
+
+_KINDS = ("delete", "skip", "truncate", "put")
+
+
+def events(
+    make: Make, schema: pa.Schema, columns: Sequence[str], told: Told, settings: dict[str, Any]
+) -> Reader:
+    """Reads the wanted columns of the row that an event tells of, and ``GONE``.
+
+    Without columns it only tells whether anything happened to a row.
+    """
+    op = [steps(each) for each in told.envelope["op"]]
+    every = [each for each in settings.get(FIELDS, ()) if columns]
+    put = {each: told.of(each, "data") for each in every}
+    gone = {each: told.of(each, "before") for each in every if each in told.deleted}
+    kinds: dict[str, Any] = {}
+    for each in op:
+        note(kinds, each, pa.string())
+    for paths in (put, gone):
+        for name, its in paths.items():
+            for each in its:
+                note(kinds, each, schema.field(name).type)
+    fields = [*dict.fromkeys(str(each[0]) for each in (*op, *_all(put), *_all(gone)))]
+    types = pa.schema([(name, type_of(each)) for name, each in kinds.items()])
+    inner = make(types, [*kinds], {**settings, FIELDS: fields})
+
+    def read(value: bytes) -> tuple[Any, ...]:
+        record = dict(zip(kinds, inner(value), strict=True))
+        what = first(record, op)
+        deletes = told.happened(what)
+        if not columns:
+            return ()
+        above = told.above("before" if deletes else "data")
+        if all(above) and all(at(record, each) is None for each in above):
+            raise Undecodable("the event has no row")
+        paths = gone if deletes else put
+        row = {name: first(record, its) for name, its in paths.items()}
+        if not told.empty and all(each is None for each in row.values()):
+            raise Undecodable("it has none of the fields of the schema")
+        if not (deletes and told.by_key) and any(row.get(each) is None for each in told.required):
+            raise Undecodable("a column that is NOT NULL is null")
+        goes = deletes and told.by_key
+        values = {each: row.get(each) for each in columns} | {GONE: goes}
+        if told.by_key:
+            stays = {each: KEPT for each in every if told.is_kept(row.get(each))}
+            if stays and what in told.envelope.get("create_when", []):
+                raise Undecodable("it creates a row, and does not tell all of its values")
+            values |= stays
+        return tuple(values[each] for each in columns)
+
+    return read
+
+
+def _all(paths: Mapping[str, Sequence[Steps]]) -> list[Steps]:
+    return [each for its in paths.values() for each in its]

@@ -1,0 +1,88 @@
+"""A table of a real PostgreSQL arrives by a real Debezium, and stays equal to its source."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.cdc.connect import Debezium
+from tests.cdc.postgres import Postgres
+from tests.lake import Lake
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+COLUMNS = "id BIGINT, name STRING NOT NULL, amount DECIMAL(12,2), born DATE, at TIMESTAMP"
+COLUMNS += ", note STRING, lsn BIGINT"
+NAMES = ("id", "name", "amount", "born", "note")
+TABLE = """CREATE TABLE {} (id BIGINT PRIMARY KEY, name TEXT NOT NULL, amount NUMERIC(12,2),
+ born DATE, at TIMESTAMPTZ, note TEXT)"""
+TOAST = "ALTER TABLE {} ALTER note SET STORAGE EXTERNAL"
+"""Long notes lie beside the rows: an event tells none that has not changed."""
+CHANGES = (
+    "INSERT INTO {} SELECT n, 'name ' || n, n / 7.0, DATE '2020-01-01' + n,"
+    " TIMESTAMPTZ '2026-01-01 10:00:00.123456+02' + n * INTERVAL '1 hour',"
+    " CASE WHEN n % 3 = 0 THEN repeat(md5(n::text), 200) END"
+    " FROM generate_series(1, 50) AS n",
+    "UPDATE {} SET amount = NULL, name = 'new ''' || name WHERE id % 5 = 0",
+    "DELETE FROM {} WHERE id % 7 = 0",
+    "UPDATE {} SET id = id + 1000 WHERE id % 11 = 0 AND note IS NULL",
+    "INSERT INTO {} VALUES (7, 'again', 1.5, NULL, NULL, repeat('x', 9000))",
+    "UPDATE {} SET amount = 3 WHERE id IN (7, 9)",
+)
+
+
+def source(database: Postgres, table: str) -> list[tuple[object, ...]]:
+    text = "to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+    rows = database.rows(f"SELECT {', '.join(NAMES)}, {text} AS at FROM {table} ORDER BY id")
+    return [tuple(each.values()) for each in rows]
+
+
+def target(lake: Lake, table: str) -> list[tuple[object, ...]]:
+    def shown(value: object) -> object:
+        return None if value is None else str(value)
+
+    found: list[tuple[object, ...]] = []
+    for each in sorted(lake.rows(table), key=lambda each: each["id"]):
+        at = each["at"]
+        when = None if at is None else at.strftime("%Y-%m-%dT%H:%M:%S.%f")
+        found.append((*(shown(each[name]) for name in NAMES), when))
+    return found
+
+
+@pytest.mark.takes_long("with schemas")
+@pytest.mark.parametrize("schemas", [False, True], ids=["bare", "with schemas"])
+def test_a_table_stays_equal_to_its_source(
+    database: Postgres, lake: Lake, rivermouth_spark: SparkSession, schemas: bool
+) -> None:
+    table = "people_s" if schemas else "people"
+    topic = f"shop{table}.public.{table}"
+    lake.topic(topic, 3)
+    database.run(*(each.format(table) for each in (TABLE, TOAST, CHANGES[0])))
+    lake.configure(
+        p={
+            "source": {"topics": [topic], "format": "json", "envelope": "debezium"},
+            "schema": COLUMNS,
+            "columns": {"lsn": {"from": "$.source.lsn"}},
+            "target": {
+                "table": "silver.people",
+                "mode": "upsert",
+                "keys": ["id"],
+                "order_by": ["lsn"],
+            },
+        }
+    )
+
+    def caught_up() -> bool:
+        heard = lake.run(rivermouth_spark, "p")
+        assert heard.ends[0].error is None, heard.ends[0].error
+        return target(lake, "silver.people") == source(database, table)
+
+    with Debezium(database, lake.servers, f"shop{table}", table, schemas=schemas):
+        wait_for(caught_up)
+        for each in CHANGES[1:]:
+            database.run(each.format(table))
+        wait_for(caught_up)
+    assert not lake.path("silver.people_quarantine").exists()
+    proved = lake.command("verify", "--strict")
+    assert proved.returncode == 0, proved.stdout + proved.stderr

@@ -1,0 +1,171 @@
+"""Events of change streams: what the writer makes of each, and that verify judges alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.config import Config, load
+from rivermouth.formats.tasks import decoder_of
+from rivermouth.verification.formats.reader import GONE, KEPT, NoRow, Undecodable
+from rivermouth.verification.proofs.decoding import EntryReaders
+from tests.unit.formats.test_required import batch
+from tests.unit.verification.doubles import MemorySource, entry, span, subject
+
+pytestmark = pytest.mark.unit
+
+FILE = """\
+version: 1
+kafka: {bootstrap.servers: "k:9092"}
+warehouse: ./lake
+pipelines:
+  p:
+    source: {topics: [t], format: json, envelope: %s}
+    schema: %s
+    columns: %s
+    target: %s
+"""
+UPSERT = "{table: s.t, mode: upsert, keys: [id], order_by: [lsn]}"
+APPEND = "{table: s.t}"
+COLUMNS = "id BIGINT, n STRING NOT NULL, lsn BIGINT"
+LSN = "{lsn: {from: $.source.lsn}}"
+OWN = "{op: meta.kind, data: row, before: old, delete_when: [gone], skip_when: [beat]}"
+BARE = "{op: op, delete_when: [D, d]}"
+
+
+def loaded(folder: Path, envelope: str, columns: str, paths: str, target: str) -> Config:
+    file = folder / "rivermouth.yml"
+    file.write_text(FILE % (envelope, columns, paths, target), encoding="utf-8")
+    return load(file)
+
+
+def debezium(op: str | None, lsn: int | None = None, **rows: Any) -> dict[str, Any]:
+    return {"op": op, "source": {"lsn": lsn}, "before": None, "after": None, **rows}
+
+
+KEEPS = "__debezium_unavailable_value"
+ROW = {"id": 1, "n": "x", "other": [1]}
+Case = tuple[Any, str | None, dict[str, Any] | None, bool]
+"""A value, its code, its row, and whether that goes."""
+PUT = {"id": 1, "n": "x", "lsn": 7}
+GOES = {"id": 1, "n": None, "lsn": 9}
+AS_THEY_STAND: list[Case] = [
+    (debezium("c", 7, after=ROW), None, PUT, False),
+    (debezium("r", 7, after=ROW), None, PUT, False),
+    (debezium("u", 7, before={"id": 5, "n": "?"}, after=ROW), None, PUT, False),
+    ({"schema": {"type": "struct"}, "payload": debezium("c", 7, after=ROW)}, None, PUT, False),
+    (debezium("d", 9, before={"id": 1}), None, GOES, True),
+    (debezium("d", 9, before={"id": 1, "n": 5}), None, GOES, True),
+    ({"payload": debezium("d", 9, before={"id": 1, "n": ""})}, None, GOES, True),
+    (None, "skipped", None, False),
+    (debezium("m", 3), "skipped", None, False),
+    (debezium("t", 3), "RM616", None, False),
+    (debezium("u", 7, after={**ROW, "n": KEEPS}), None, {**PUT, "n": None}, False),
+    (debezium("c", 7, after={**ROW, "n": KEEPS}), "RM617", None, False),
+    (debezium("x", 3, after=ROW), "RM615", None, False),
+    (debezium(None, 3, after=ROW), "RM615", None, False),
+    (debezium("c", 3), "RM615", None, False),
+    (debezium("d", 3), "RM615", None, False),
+    (debezium("c", 3, after={"id": 1}), "RM614", None, False),
+    (debezium("c", after={"strange": 1}), "RM610", None, False),
+    (debezium("c", 3, after={"id": "one", "n": "x"}), "RM603", None, False),
+    (debezium("d", 3, before={"id": None}), "RM605", None, False),
+    ({"id": 1, "n": "x"}, "RM610", None, False),
+    (b"[", "RM603", None, False),
+    (b"", "RM602", None, False),
+]
+OLD = {"id": 1, "n": "y", "lsn": 9, "_op": "d"}
+ALL_EVENTS: list[Case] = [
+    (debezium("u", 7, before={"id": 5, "n": "?"}, after=ROW), None, {**PUT, "_op": "u"}, False),
+    (debezium("d", 9, before={"id": 1, "n": "y"}), None, OLD, False),
+    (debezium("d", 9, before={"id": 1, "n": None}), "RM614", None, False),
+    (None, "skipped", None, False),
+]
+BY_PATHS: list[Case] = [
+    ({"meta": {"kind": "put"}, "row": ROW}, None, {"id": 1, "n": "x"}, False),
+    ({"meta": {"kind": "gone"}, "old": {"id": 1}}, None, {"id": 1, "n": None}, True),
+    ({"meta": {"kind": "beat"}}, "skipped", None, False),
+    ({"row": ROW}, "RM615", None, False),
+    ({"meta": {"kind": "gone"}, "row": ROW}, "RM615", None, False),
+]
+BESIDE_THE_ROW: list[Case] = [
+    ({"op": "I", **ROW}, None, {"id": 1, "n": "x"}, False),
+    ({"op": "D", "id": 1}, None, {"id": 1, "n": None}, True),
+    ({"op": "d", "id": 1, "n": "x"}, None, {"id": 1, "n": None}, True),
+    (ROW, "RM615", None, False),
+]
+DMS: list[Case] = [
+    ({"data": ROW, "metadata": {"operation": "load"}}, None, {"id": 1, "n": "x"}, False),
+    ({"data": ROW, "metadata": {"operation": "delete"}}, None, {"id": 1, "n": None}, True),
+    ({"metadata": {"operation": "create-table"}}, "skipped", None, False),
+    ({"metadata": {"operation": "truncate-table"}}, "RM616", None, False),
+]
+MAXWELL: list[Case] = [
+    ({"type": "insert", "data": ROW}, None, {"id": 1, "n": "x"}, False),
+    ({"type": "update", "data": ROW, "old": {"n": "y"}}, None, {"id": 1, "n": "x"}, False),
+    ({"type": "delete", "data": ROW}, None, {"id": 1, "n": None}, True),
+    ({"type": "bootstrap-start", "data": {}}, "skipped", None, False),
+]
+PLAIN = "id BIGINT, n STRING"
+BY_ID = "{table: s.t, mode: upsert, keys: [id]}"
+TABLES: dict[str, tuple[str, str, str, str, list[Case]]] = {
+    "as they stand": ("debezium", COLUMNS, LSN, UPSERT, AS_THEY_STAND),
+    "all events": ("debezium", f"{COLUMNS}, _op STRING", LSN, APPEND, ALL_EVENTS),
+    "by paths": (OWN, PLAIN, "{}", BY_ID, BY_PATHS),
+    "beside the row": (BARE, PLAIN, "{}", BY_ID, BESIDE_THE_ROW),
+    "dms": ("dms", PLAIN, "{}", BY_ID, DMS),
+    "maxwell": ("maxwell", PLAIN, "{}", BY_ID, MAXWELL),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_event_becomes_what_it_says(tmp_path: Path, table: str) -> None:
+    *given, cases = TABLES[table]
+    decode = decoder_of(loaded(tmp_path, *given).pipelines["p"])
+
+    found = decode(batch([_bytes(value) for value, *_ in cases]))
+
+    assert found.column("code").to_pylist() == [code for _, code, _, _ in cases]
+    rows, gone = found.column("row").to_pylist(), found.column("tombstone").to_pylist()
+    for case, row, goes in zip(cases, rows, gone, strict=True):
+        value, code, expected, goes_expected = case
+        if code is None:
+            assert (row, goes) == (expected, goes_expected), value
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_verify_reads_each_event_alike(tmp_path: Path, table: str) -> None:
+    *given, cases = TABLES[table]
+    config = loaded(tmp_path, *given)
+    pipeline = config.pipelines["p"]
+    names = [each.name for each in pipeline.columns]
+    its = entry(1, span(0, 99), decoder=pipeline.decoder, columns=tuple(names))
+    kinds = {"BIGINT": pa.int64(), "STRING": pa.string()}
+    schema = pa.schema([(each.name, kinds[each.type]) for each in pipeline.columns])
+    readers = EntryReaders(subject(config, MemorySource(), its), schema, [*names, GONE])
+    for value, code, row, goes in cases:
+        given_bytes = _bytes(value)
+        if given_bytes is None or not given_bytes:
+            continue
+        if code in ("RM605",):  # whoever reads keys judges that
+            continue
+        if code == "skipped":
+            with pytest.raises(NoRow):
+                readers.of(0)(given_bytes)
+            assert readers.tells_of_no_row(0, given_bytes)
+        elif code is not None:
+            with pytest.raises(Undecodable):
+                readers.of(0)(given_bytes)
+        else:
+            assert row is not None
+            kept = KEEPS in given_bytes.decode()
+            due = (KEPT if kept and each == "n" else row[each] for each in names)
+            assert readers.of(0)(given_bytes) == (*due, goes), value
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
