@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.campaign import endings, faults, operating
+from tests.faults.campaign.forms import OF_WORLDS
 from tests.faults.campaign.kills import armed, failpoints
 from tests.faults.campaign.operating import REFUSED, Order
 from tests.faults.campaign.paths import CUTS, Paths
@@ -46,13 +47,16 @@ def play(
     """
     first, began = tally.rounds, time.monotonic()
     place = folder / f"world-{first}"
-    with new_world(place) as world, closing(Standby(world, preloaded)) as standby:
+    forms = OF_WORLDS[first // ROUNDS_OF_A_WORLD % len(OF_WORLDS)]
+    print(", ".join(f"{topic} in {form}" for topic, form in forms.items()), flush=True)
+    with new_world(place, forms) as world, closing(Standby(world, preloaded)) as standby:
         campaign = Campaign(world, standby, tally, aims)
         try:
             campaign.rounds(min(rounds, ROUNDS_OF_A_WORLD))
             endings.end(world, standby, tally, *ending_of(tally.seed, first))
             campaign.conform()
             tally.conformed += len(PIPELINES)
+            tally.forms.update(f"{topic} in {form}" for topic, form in forms.items())
         except Violated as violation:
             tally.violations.append(f"{place}: {violation}")
     tally.seconds += time.monotonic() - began

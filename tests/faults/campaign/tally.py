@@ -20,7 +20,7 @@ class Tally:
 
     ``faults`` are those that struck something, ``commits`` those with entries, by the way that they
     were made, and how often that changed inside a run. ``conformed`` is how many pipelines, world
-    by world, have walked a path of the model.
+    by world, have walked a path of the model. ``forms`` counts worlds, by what records they had.
     """
 
     seed: int
@@ -29,6 +29,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     halts: Counter[str] = field(default_factory=Counter)
     commits: Counter[str] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
     survived: int = 0
     conformed: int = 0
     records: int = 0
@@ -46,6 +47,7 @@ class Tally:
             "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
             "points": dict(sorted(points.items())),
             "commits": dict(sorted(self.commits.items())),
+            "forms": dict(sorted(self.forms.items())),
             "faults": dict(sorted(self.faults.items())),
             "halts": dict(sorted(self.halts.items())),
             "conformed": self.conformed,
@@ -70,6 +72,6 @@ class Tally:
         facts: dict[str, Any] = json.loads(file.read_text("utf-8"))
         if facts["seed"] != seed:
             raise ValueError(f"{file} is the tally of seed {facts['seed']}")
-        for name in ("kills", "faults", "halts", "commits"):
+        for name in ("kills", "faults", "halts", "commits", "forms"):
             facts[name] = Counter(facts[name])
         return Tally(**facts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rivermouth.local.broker import Broker
+from tests.faults.campaign.forms import FORMS, JSON, OF_WORLDS
 from tests.faults.campaign.producer import Writer
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
@@ -33,6 +34,10 @@ SHOPS = "shops"
 """The pipeline whose topics come and go."""
 TARGETS = {"events": "bronze.events", "accounts": "silver.accounts", SHOPS: "bronze.shops"}
 PIPELINES = (*TARGETS,)
+COLUMNS = {
+    name: (("k" if name == "accounts" else "id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING"))
+    for name in PIPELINES
+}
 
 
 @dataclass
@@ -40,6 +45,8 @@ class World(Lake):
     """Everything that outlives a driver, in one folder."""
 
     broker: Broker
+    forms: Mapping[str, str] = field(default_factory=lambda: OF_WORLDS[0])
+    """Of the records of each topic; those of all others are JSON."""
     writer: Writer = field(init=False)
     cursor: Cursor | None = field(default=None, kw_only=True)
     """What the checker remembers."""
@@ -58,7 +65,7 @@ class World(Lake):
         line = {"phase": "recreated", "topic": topic, "topic_id": known}
         with self.history.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        self.writer = Writer(self.servers, self.history)
+        self.writer = Writer(self.servers, self.history, self.forms)
 
     def choose_ways(self, by_spark: Sequence[str] = (), *, small: bool = False) -> None:
         """Write the configuration; what the pipelines of ``by_spark`` read lands through Spark.
@@ -67,7 +74,34 @@ class World(Lake):
         """
         # Of the events there are several batches: a way may change between them.
         limits = {"events": 400, "accounts": 150 if small else 3000, SHOPS: 3000}
-        self.configure(**{name: _pipeline(name, limit, by_spark) for name, limit in limits.items()})
+        self.configure(
+            **{name: self._pipeline(name, limit, by_spark) for name, limit in limits.items()}
+        )
+
+    def _pipeline(self, name: str, limit: int, by_spark: Sequence[str]) -> dict[str, Any]:
+        topics = {"pattern": "shop-[0-9]+"} if name == SHOPS else [name]
+        form, columns = self.forms.get(name, JSON), COLUMNS[name]
+        its = FORMS[form]
+        source = {
+            "topics": topics,
+            "format": "json",
+            "max_offsets_per_trigger": limit,
+            **its.source,
+        }
+        target = {"table": TARGETS[name], "properties": {"delta.checkpointInterval": "20"}}
+        target["commit"] = "spark" if name in by_spark else "auto"
+        if its.schema is not None:
+            suffix, text = its.schema
+            file = self.folder / f"{name}.{suffix}"
+            file.write_text(text({each: 0 if kind == "BIGINT" else "" for each, kind in columns}))
+            source["schema_file"] = file.name
+        if name == "accounts":
+            target |= {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
+            if its.delete is None:
+                source["key"] = "string"
+        schema = ", ".join(f"{each} {kind}" for each, kind in columns)
+        said = {"columns": its.columns} if its.columns else {}
+        return {"source": source, "schema": schema, **said, "target": target}
 
     def table(self, name: str) -> Path:
         """The folder of a pipeline's table."""
@@ -121,38 +155,25 @@ class World(Lake):
             topics=SHOP_TOPICS if name == SHOPS else (name,),
             table=self.table(name),
             quarantine=self.quarantine(name),
-            columns=(("k" if keyed else "id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
+            columns=COLUMNS[name],
             keys=("k",) if keyed else (),
             order_by=("seq",) if keyed else (),
-            key_format="string" if keyed else None,
+            key_format="string" if keyed and FORMS[self.forms[name]].delete is None else None,
+            form=self.forms.get(name, JSON),
         )
 
 
 @contextmanager
-def new_world(folder: Path) -> Iterator[World]:
+def new_world(folder: Path, forms: Mapping[str, str]) -> Iterator[World]:
     """A world whose broker runs until the block ends."""
     folder.mkdir(parents=True)
     with Broker(folder / "kafka") as broker:
         servers = broker.bootstrap_servers
         kafka = {"bootstrap.servers": servers, "ssl.key.password": PASSWORD}
-        world = World(folder, servers, broker, settings={"kafka": kafka})
+        world = World(folder, servers, broker, forms, settings={"kafka": kafka})
         for topic in TABLES:
             world.topic(topic, PARTITIONS)
         world.choose_ways()
-        world.writer = Writer(servers, world.history)
+        world.writer = Writer(servers, world.history, forms)
         yield world
         del world.writer
-
-
-def _pipeline(name: str, limit: int, by_spark: Sequence[str]) -> dict[str, Any]:
-    topics = {"pattern": "shop-[0-9]+"} if name == SHOPS else [name]
-    source = {"topics": topics, "format": "json", "max_offsets_per_trigger": limit}
-    target = {"table": TARGETS[name], "properties": {"delta.checkpointInterval": "20"}}
-    target["commit"] = "spark" if name in by_spark else "auto"
-    if name != "accounts":
-        return {"source": source, "schema": "id BIGINT, seq BIGINT, body STRING", "target": target}
-    return {
-        "source": {**source, "key": "string"},
-        "schema": "k BIGINT, seq BIGINT, body STRING",
-        "target": {**target, "mode": "upsert", "keys": ["k"], "order_by": ["seq"]},
-    }

@@ -1,19 +1,21 @@
 """What a record should become: a row, the deletion of one, nothing, or a bad record.
 
-Valid is what docs/json.md says, without any leniency, for columns of whole numbers and of text.
+Valid is what docs/json.md, docs/records.md and docs/cdc.md say, without any leniency, for columns
+of whole numbers and of text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn
 
 from tests.faults.checker.evidence import Watched
+from tests.faults.checker.forms import avro, protobuf
 
 _DEPTH = 500
 _LIMIT = 1 << 63
@@ -26,8 +28,10 @@ class Kind(IntEnum):
 
     GOOD = 0
     TOMBSTONE = 1
-    BAD = 2
-    SKIPPED = 3
+    GONE = 2
+    """An event that deletes a row, ordered as rows are."""
+    BAD = 3
+    SKIPPED = 4
 
 
 class Judged(NamedTuple):
@@ -38,6 +42,7 @@ class Judged(NamedTuple):
     keys: tuple[Any, ...] | None = None
 
 
+_BINARY = {"avro": avro, "protobuf": protobuf}
 BAD, SKIPPED = Judged(Kind.BAD), Judged(Kind.SKIPPED)
 
 
@@ -46,8 +51,10 @@ class Decoder:
 
     def __init__(self, watched: Watched) -> None:
         self._columns = watched.columns
+        self._form = watched.form
         self._format = watched.key_format
         names = [name for name, _ in watched.columns]
+        self._key_names = watched.keys
         self._keys = [names.index(each) for each in watched.keys]
         self._order = [names.index(each) for each in watched.order_by]
 
@@ -55,15 +62,39 @@ class Decoder:
         """Judge one record."""
         if value is None and self._format is not None:
             return self._tombstone(key)
-        if value is None and not self._keys:
+        if value is None and (not self._keys or self._form == "debezium"):
             return SKIPPED
         try:
-            whole = _object(value or b"", [name for name, _ in self._columns])
-            values = tuple(_fit(whole.get(name), kind) for name, kind in self._columns)
+            kind, whole = self._read(value or b"")
+            values = tuple(_fit(whole.get(name), type_) for name, type_ in self._columns)
         except ValueError:
             return BAD
         keys = tuple(values[index] for index in self._keys)
-        return BAD if None in keys else Judged(Kind.GOOD, values, keys)
+        return BAD if None in keys else Judged(kind, values, keys)
+
+    def _read(self, value: bytes) -> tuple[Kind, Mapping[str, Any]]:
+        """What a value says. Raises ValueError."""
+        if self._form == "debezium":
+            return self._event(value)
+        if self._form in _BINARY:
+            if not value:
+                raise ValueError("nothing")
+            return Kind.GOOD, _BINARY[self._form](value, self._columns)
+        return Kind.GOOD, _object(value, [name for name, _ in self._columns])
+
+    def _event(self, value: bytes) -> tuple[Kind, Mapping[str, Any]]:
+        """A bare event of a change; ``order_by`` columns stand in its ``source``."""
+        whole = _object(value, ["op", "before", "after", "source"])
+        gone = whole.get("op") == "d"
+        if not gone and whole.get("op") not in ("c", "r", "u"):
+            raise ValueError("no event")
+        row, source = whole.get("before" if gone else "after"), whole.get("source")
+        if not isinstance(row, _Object) or not isinstance(source, _Object):
+            raise ValueError("no row")
+        names = [self._columns[index][0] for index in self._order]
+        placed = {name: dict(source).get(name) for name in names}
+        told = {name: each for name, each in row if not gone or name in self._key_names}
+        return Kind.GONE if gone else Kind.GOOD, {**told, **placed}
 
     def order(self, judged: Judged) -> bytes:
         """The ``order_by`` values as bytes that compare as the values do; null is lowest."""

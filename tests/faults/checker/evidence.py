@@ -10,6 +10,7 @@ import pyarrow as pa
 Place = tuple[str, int]
 """A topic and a partition."""
 
+FORMS = ("json", "avro", "protobuf", "debezium")
 TYPES = {"BIGINT": pa.int64(), "STRING": pa.string()}
 
 
@@ -38,7 +39,7 @@ class Watched:
     ``columns`` are (name, ``BIGINT`` or ``STRING``). With ``keys`` the table holds a row per
     key, else a row per record. ``key_format`` is how the message key of a tombstone names the
     keys: ``long``, ``string``, ``json``, or None for no tombstones. ``earliest``: a partition
-    is read from its first offset on.
+    is read from its first offset on. ``form`` is one of ``FORMS``: how values are written.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Watched:
     order_by: tuple[str, ...] = ()
     key_format: str | None = None
     earliest: bool = True
+    form: str = "json"
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.columns]
@@ -59,6 +61,8 @@ class Watched:
             raise ValueError(f"no such column: {sorted(missing)}")
         if self.key_format not in (None, "long", "string", "json"):
             raise ValueError(f"no such key format: {self.key_format}")
+        if self.form not in FORMS:
+            raise ValueError(f"no such form: {self.form}")
 
 
 @dataclass(frozen=True)

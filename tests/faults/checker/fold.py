@@ -3,7 +3,8 @@
 Within an entry and a partition, a tombstone removes the records of its key that came before
 it. Of what is left in the entry the greatest rank wins: (order_by, topic, partition, offset),
 nulls lowest. A tombstone in the entry deletes the row that stood before; otherwise the winner
-replaces that row if it ranks higher, or if there is no order_by.
+replaces that row if it ranks higher, or if there is no order_by. An event that deletes ranks as a
+row does, and leaves none.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class Fold:
             beside = key not in removed and stood is not None
             if self._ordered and beside and new is not None:
                 new = max(stood, new, key=lambda each: self.rank(each, records))
+            if new is not None and records[new[0]].kinds[new[1]] == Kind.GONE:
+                new = None
             if new != stood:
                 changes.append((key, stood))
                 self._set(key, new, records)
@@ -115,7 +118,8 @@ class Fold:
                 best.pop(key, None)
                 continue
             # Of two that are equal the later offset wins.
-            if kind == Kind.GOOD and (key not in best or orders[index] >= orders[best[key]]):
+            stands = kind in (Kind.GOOD, Kind.GONE)
+            if stands and (key not in best or orders[index] >= orders[best[key]]):
                 best[key] = index
         return {key: (span.place, index) for key, index in best.items()}
 

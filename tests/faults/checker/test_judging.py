@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.faults.campaign.forms import FORMS
+from tests.faults.campaign.producer import POISON
 from tests.faults.checker.chain import judge
 from tests.faults.checker.decode import Decoder, Kind
 from tests.faults.checker.entry import Entry, Span
@@ -20,6 +22,7 @@ from tests.faults.checker.records import Records
 from tests.faults.checker.verdict import Fault
 
 pytestmark = pytest.mark.unit
+ONE, TWO = ("t", 0), ("t", 1)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,57 @@ def test_a_record_is_judged_on_its_bytes(key: bytes, value: bytes, kind: Kind) -
     assert judged.keys == (None if kind == Kind.BAD else (1,))
 
 
+ROW = {"k": 7, "seq": 300, "body": "é"}
+
+
+@pytest.mark.parametrize("form", [each for each in FORMS if each != "debezium"])
+def test_a_record_says_the_same_in_each_form(form: str) -> None:
+    columns = (("k", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING"))
+    decoder = Decoder(Watched("p", ("t",), Path(), Path(), columns, ("k",), ("seq",), form=form))
+    whole = FORMS[form].put(ROW)
+    assert decoder.judge(None, whole) == (Kind.GOOD, (7, 300, "é"), (7,))
+    for spoilt in (whole[:-1], b"", whole + b"\x80"):
+        assert decoder.judge(None, spoilt).kind == Kind.BAD
+    for poison in POISON:
+        assert decoder.judge(None, poison).kind == Kind.BAD
+
+
+@pytest.mark.parametrize(
+    ("value", "judged"),
+    [
+        (FORMS["debezium"].put(ROW), (Kind.GOOD, (7, 300, "é"), (7,))),
+        (b'{"op": "d", "before": {"k": 7}, "source": {"seq": 3}}', (Kind.GONE, (7, 3, None), (7,))),
+        (None, (Kind.SKIPPED, None, None)),
+        (b'{"op": "u", "after": null, "source": {"seq": 1}}', (Kind.BAD, None, None)),
+        (b'{"op": "x", "after": {"k": 7}, "source": {"seq": 1}}', (Kind.BAD, None, None)),
+        (b'{"k": 7, "seq": 1, "body": ""}', (Kind.BAD, None, None)),
+    ],
+)
+def test_an_event_is_judged_by_what_it_says(value: bytes | None, judged: Any) -> None:
+    columns = (("k", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING"))
+    watched = Watched("p", ("t",), Path(), Path(), columns, ("k",), ("seq",), form="debezium")
+    assert Decoder(watched).judge(None, value) == judged
+
+
+def test_an_event_that_deletes_is_ordered_as_rows_are() -> None:
+    watched = Watched("p", ("t",), Path(), Path(), (("id", "BIGINT"),), ("id",))
+    each = Records(ONE, watched, 0, thinned=False)
+    each.offsets = np.arange(4, dtype=np.int64)
+    each.kinds = np.array([Kind.GOOD, Kind.GONE, Kind.GONE, Kind.GOOD], np.uint8)
+    each.keys, each.rows = np.full(4, 1, np.uint64), np.arange(4).astype(np.uint64)
+    each.orders = [b"\x05", b"\x03", b"\x07", b"\x01"]
+    node: Node | None = None
+    rows = []
+    for number in range(4):
+        entry = Entry(
+            "p", number, number, f"{number}", "c", {}, (Span(ONE, number, number + 1),), {}
+        )
+        node, fold = after(node, entry), Fold()
+        fold.move_to(node, {ONE: each})
+        rows.append(fold.rows.get(1))
+    assert rows == [(ONE, 0), (ONE, 0), None, (ONE, 3)]
+
+
 def test_a_fold_that_goes_back_and_forth_stands_where_a_straight_one_does() -> None:
     dice = random.Random(7)
     pipeline = Watched("p", ("t",), Path(), Path(), (("id", "BIGINT"),), ("id",))
@@ -72,7 +126,7 @@ def test_a_fold_that_goes_back_and_forth_stands_where_a_straight_one_does() -> N
     for partition in range(2):
         each = records["t", partition] = Records(("t", partition), pipeline, 0, thinned=False)
         each.offsets = np.arange(60, dtype=np.int64)
-        each.kinds = np.array(dice.choices([0, 0, 1, 2], k=60), np.uint8)
+        each.kinds = np.array(dice.choices([0, 0, 1, 2, 3], k=60), np.uint8)
         each.keys = np.array(dice.choices(range(9), k=60), np.uint64)
         each.rows = np.array(dice.choices(range(1 << 62), k=60), np.uint64)
         each.orders = [dice.choice([b"\0", b"\1a", b"\1b"]) for _ in range(60)]
@@ -90,7 +144,6 @@ def test_a_fold_that_goes_back_and_forth_stands_where_a_straight_one_does() -> N
         assert (wandering.rows, wandering.total) == (straight.rows, straight.total)
 
 
-ONE, TWO = ("t", 0), ("t", 1)
 STOOD = Entry("p", 6, 3, "c3", "k", {"t": "id"}, (), {ONE: 10, TWO: 20})
 """The entry that the others here follow on."""
 
