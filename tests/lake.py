@@ -69,6 +69,26 @@ def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     return _pipeline("silver", topic, {"key": "string", **source}, ORDERS, **target)
 
 
+def events_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """An upsert of Debezium's events from ``topic`` into ``silver.<topic>``."""
+    target = {"mode": "upsert", "keys": ["order_id"], "order_by": ["updated_at"]}
+    envelope = {"debezium": {"decimal.handling.mode": "string"}}
+    return _pipeline("silver", topic, {"envelope": envelope, **source}, ORDERS, **target)
+
+
+def events_merging(topic: str, **source: Any) -> dict[str, Any]:
+    """The same into ``merged.<topic>``, by Spark's MERGE."""
+    made = events_pipeline(topic, **source)
+    table = str(made["target"]["table"]).replace("silver.", "merged.")
+    return {**made, "target": {**made["target"], "table": table, "commit": "spark"}}
+
+
+def avro_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """An append pipeline of bids in Avro from ``topic`` into ``bronze.<topic>``."""
+    of_avro = {"format": "avro", "schema_file": str(Path(__file__).parent / "bid.avsc")}
+    return _pipeline("bronze", topic, {**of_avro, **source})
+
+
 def merging(topic: str, **source: Any) -> dict[str, Any]:
     """The same into ``merged.<topic>``, by Spark's MERGE."""
     target = {"mode": "upsert", "keys": ["order_id"], "order_by": ["updated_at"], "commit": "spark"}
@@ -116,6 +136,31 @@ def order(order_id: int, status: str, second: int) -> bytes:
     return json.dumps(
         {"order_id": order_id, "status": status, "amount": "12.50", "updated_at": at}
     ).encode()
+
+
+def event(order_id: int, status: str, second: int) -> bytes:
+    """A good event for ``events_pipeline``; some delete, and some do not tell the status."""
+    row = json.loads(order(order_id, status, second))
+    if second % 10 == 3:
+        return json.dumps({"op": "d", "before": row}).encode()
+    if second % 10 == 4:
+        row["status"] = "__debezium_unavailable_value"
+    return json.dumps({"op": "u", "after": row}).encode()
+
+
+def avro_bid(auction: int, price: int = 100) -> bytes:
+    """A good record for ``avro_pipeline``."""
+    numbers = (auction, 7, price, 1_767_323_045_000_000)
+    return b"".join(map(_long, numbers))
+
+
+def _long(number: int) -> bytes:
+    """A number of Avro that is not negative: twice as much, seven bits in a byte."""
+    number, found = 2 * number, bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*found, number))
 
 
 @dataclass

@@ -11,7 +11,11 @@ from typing import Any
 from rivermouth.testing import Record
 from tests.lake import (
     append_pipeline,
+    avro_bid,
+    avro_pipeline,
     bid,
+    event,
+    events_pipeline,
     insert_pipeline,
     order,
     sums_pipeline,
@@ -55,6 +59,14 @@ def _bid(key: int, seed: int, number: int) -> bytes:
     return bid(key, price=seed + number)
 
 
+def _avro(key: int, seed: int, number: int) -> bytes:
+    return avro_bid(key, price=seed + number)
+
+
+def _event(key: int, seed: int, number: int) -> bytes:
+    return event(key, f"s{seed}", number)
+
+
 def _order(key: int, seed: int, number: int) -> bytes:
     return order(key, f"s{seed}", number)
 
@@ -68,4 +80,6 @@ MODES: Mapping[str, Mode] = {
     "insert": Mode(insert_pipeline, _bid, never=_OFTEN),
     "aggregate": Mode(totals_pipeline, _bid, never=_OFTEN - {"P9", "P12"}),
     "sums": Mode(sums_pipeline, _bid, never=_OFTEN),
+    "events": Mode(events_pipeline, _event, never=_OFTEN),
+    "avro": Mode(avro_pipeline, _avro, never=_OFTEN | {"P3", "P6"}),
 }

@@ -26,7 +26,7 @@ from tests.faults.campaign.ways import CommitWays
 from tests.faults.checker.log import Log
 from tests.faults.outcomes import check_finishes, check_sound
 from tests.faults.striking import when
-from tests.lake import Lake, merging, through_spark
+from tests.lake import Lake, events_merging, merging, through_spark
 from tests.modes import MODES, PARTITIONS
 from tests.pairs import pairs
 from tests.processes import said_by
@@ -41,6 +41,7 @@ WAYS = {
     **MODES,
     "spark": replace(MODES["append"], pipeline=through_spark),
     "merge": replace(MODES["upsert"], pipeline=merging),
+    "events_merge": replace(MODES["events"], pipeline=events_merging),
 }
 PER_ROUND = 240
 LIMIT = 3 * PER_ROUND
@@ -55,6 +56,9 @@ ONLY = {
     "aggregate": ("P9", "P6", "P12", "P3", *WATCHED),
     "sums": ("P22", "P12", "P17", "P19", *WATCHED),
     "insert": ("P17", "P3", "commit visible"),
+    "events": ("P22", "P12", "P19", "commit visible"),
+    "events_merge": ("P6", "P12", "commit visible"),
+    "avro": ("P12", "P17", "data files written"),
 }
 """Where a mode is killed; elsewhere it does what another one does, which is killed there."""
 ONCE = {("aggregate", "P6"), ("merge", "P3"), ("spark", "P12"), ("sums", "P19")}
