@@ -46,7 +46,7 @@ def test_a_value_of_each_type_is_taken_and_none_is_like_the_other(
     assert len(set(values)) == len(values)
 
 
-def test_two_pipelines_of_one_table_have_other_keys_and_own_code_has_no_records(
+def test_two_pipelines_of_one_table_have_other_keys_and_what_is_not_plain_has_no_records(
     tmp_path: Path,
 ) -> None:
     read = "source: {topics: [a], format: json}, schema: 'id BIGINT, x ARRAY<INT>'"
@@ -56,6 +56,9 @@ def test_two_pipelines_of_one_table_have_other_keys_and_own_code_has_no_records(
         f"b: {{{read.replace('[a]', '[b]')}, target: {{table: b.a}}}}",
         f"c: {{{read}, select: 'id', target: {{table: b.c, schema: 'id BIGINT'}}}}",
         f"d: {{{read}, target: {{kafka: out}}}}",
+        f"e: {{{read.replace('json', 'json, framing: confluent')}, target: {{table: b.e}}}}",
+        f"f: {{{read.replace('json', 'json, envelope: debezium')}, target: {{table: b.f}}}}",
+        f"g: {{{read}, columns: {{id: {{from: y.id}}}}, target: {{table: b.g}}}}",
     )
     assert found.keys() == {"a", "b"}
     assert [json.loads(each) for each in (*found["a"], *found["b"])] == [

@@ -16,7 +16,8 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from rivermouth import __version__
-from rivermouth.config import Column, Config, TableName, load
+from rivermouth.config import Column, Config, Pipeline, TableName, load
+from rivermouth.config.encoding import Framing
 from rivermouth.config.platforms import CLASSIC
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import ScaffoldRefused
@@ -62,14 +63,21 @@ def samples(config: Config) -> Mapping[str, str]:
     """By pipeline: lines of JSON, each of which becomes a row of its own.
 
     A pipeline that sends its records, or has code of its own, has none: what becomes of them only
-    their owner knows.
+    their owner knows. Nor has one whose records are no objects of JSON with the columns as fields.
     """
     found: dict[str, str] = {}
     for place, (name, pipeline) in enumerate(config.pipelines.items()):
-        if not (pipeline.made_by or pipeline.shape.sends):
+        if _takes_columns(pipeline) and not (pipeline.made_by or pipeline.shape.sends):
             numbers = range(place * _EACH + 1, place * _EACH + 1 + _EACH)
             found[name] = "".join(f"{record(pipeline.columns, n)}\n" for n in numbers)
     return found
+
+
+def _takes_columns(pipeline: Pipeline) -> bool:
+    """Whether its records are objects of JSON with the columns as fields."""
+    source = pipeline.source
+    bare = source.format == "json" and pipeline.framing is Framing.NONE
+    return bare and not pipeline.fields and source.envelope is None
 
 
 def record(columns: tuple[Column, ...], number: int) -> str:
