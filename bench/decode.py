@@ -1,18 +1,21 @@
-"""Compares the strict JSON decoder with Spark's ``from_json`` over the same bytes, in one run.
+"""Compares our decoders with those of Spark and of libraries over the same bytes, in one run.
 
-    python bench/decode.py [--rounds 5] [--messages 1000000] [--only flat_0]
+    python bench/decode.py [--rounds 5] [--messages 1000000] [--only flat_json]
 
-Flat records are bids of 220 bytes, nested ones have 1 KB and are a fourth as many; 0, 1 or 100 in
-a hundred are bad, of all kinds that ``SPOILT`` has; where all are bad, they are a fourth as many.
+Flat records are bids of 230 bytes of JSON, nested ones have 1 KB and are a fourth as many; 0, 1 or
+100 in a hundred are bad, of all kinds that ``encoded.SPOILT`` and ``BINARY`` have; where all are
+bad, they are a fourth as many. Avro and Protobuf have the values of the same records.
 The values are in the cache of one session, and what is made of them goes nowhere (``noop``).
-``spark`` is ``from_json``. ``arrow`` is ours in ``mapInArrow`` with the rows given back to Spark,
-``task`` the same without: as where tasks write the files. Both get Arrow batches as the product
-makes and joins them. ``plain`` is ours in a loop of this process.
+``spark`` is ``from_json`` or ``from_avro``. ``arrow`` is ours in ``mapInArrow`` with the rows given
+back to Spark, ``task`` the same without: as where tasks write the files. Both get Arrow batches as
+the product makes and joins them. ``plain`` is ours in a loop of this process, ``record`` a library
+there, record by record: fastavro, or Protobuf's own parser with each field asked for.
 CPU-seconds are those of this process, its JVM and the Python workers. The rounds are interleaved,
 the figures are medians. The last line is JSON: messages per CPU-second of ``arrow`` (and of
-``task`` and ``plain``) divided by those of ``spark``. ``bad_1_percent_230`` (flat) and
-``bad_1_percent_1000`` (nested) are those of ``arrow`` with 1 % bad records divided by those with
-none; the aim is at least 0.7. They are there for ``task`` and ``plain``, too.
+``task`` and ``plain``) divided by those of ``spark`` where there is one, and of ``plain`` divided
+by those of ``record`` (``…_record``). ``bad_1_percent_…`` are those of ``arrow`` with 1 % bad
+records divided by those with none; the aim is at least 0.7. They are there for ``task`` and
+``plain``, too.
 """
 
 from __future__ import annotations
@@ -24,21 +27,21 @@ import random
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bids import DDL, bid
+from encoded import FORMS, Form, records
 from peer import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from rivermouth.config.columns import parse_columns
-from rivermouth.formats.arrow import Rebatched
-from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.types import JsonSettings
+from rivermouth.formats.arrow import InArrow, Rebatched
+from rivermouth.local.jars import jars
 from rivermouth.local.session import start_session
 from rivermouth.write.arrow_batches import NOT_MEASURED
 
@@ -49,6 +52,7 @@ NESTED = (
     "tags ARRAY<STRING>, "
     "items ARRAY<STRUCT<sku: STRING, title: STRING, amount: INT, price: DECIMAL(12,2)>>"
 )
+Make = Callable[[int, random.Random], bytes]
 CHUNK = 10_000
 BESIDE = ("task", "plain")
 """The ways whose figures stand beside those of ``arrow``, under its names with their own behind."""
@@ -95,60 +99,24 @@ def order(number: int, dice: random.Random) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def instead(value: bytes, new: bytes) -> bytes:
-    """The record with another value of its first field, a BIGINT."""
-    return value[: value.index(b":") + 1] + new + value[value.index(b",") :]
-
-
-SPOILT: tuple[Callable[[bytes], bytes], ...] = (
-    lambda value: value[: len(value) // 2],
-    lambda value: value[: 2 * len(value) // 3] + b"}",
-    lambda value: value.replace(b'"', b"'"),
-    lambda value: instead(value, b'"x"'),
-    lambda value: instead(value, b"1.5"),
-    lambda value: instead(value, b"1" + b"0" * 25),
-    lambda value: value[:-1] + b"," + value[1 : value.index(b",")] + b"}",
-    lambda value: b"x" + value,
-    lambda value: value + b"}",
-    lambda value: value + value,
-    lambda value: value.replace(b"-", b"\xff", 1),
-    lambda value: value.replace(b"T", b"", 1),
-)
-"""What makes a record bad: it is cut, or not JSON, or has another type, a fraction, too many
-digits, a name twice, something around the object, bytes that are not UTF-8, a time that is none.
-"""
-
-
-def records(make: Callable[[int, random.Random], bytes], count: int, share: int) -> list[bytes]:
-    """So many records, of which ``share`` in a hundred are bad."""
-    dice, bad = random.Random(7), random.Random(8)
-    made = (make(number, dice) for number in range(count))
-    return [bad.choice(SPOILT)(v) if bad.random() * 100 < share else v for v in made]
-
-
-def decode_in_arrow(
-    strict: StrictJson, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def decode_in_arrow(ours: InArrow, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What ``mapInArrow`` runs, where the rows go back to Spark."""
     for batch in batches:
-        decoded = strict.decode(batch.column("value"))
+        decoded = ours.decode(batch.column("value"))
         yield pa.RecordBatch.from_arrays([decoded.rows, decoded.reasons], ["row", "reason"])
 
 
-def decode_in_task(
-    strict: StrictJson, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def decode_in_task(ours: InArrow, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What ``mapInArrow`` runs, where the task itself has use for the rows."""
     for batch in batches:
-        decoded = strict.decode(batch.column("value"))
+        decoded = ours.decode(batch.column("value"))
         yield pa.RecordBatch.from_arrays([[decoded.rows.null_count]], ["bad"])
 
 
 def ways(
-    session: SparkSession, values: list[bytes], ddl: str, folder: Path
+    session: SparkSession, values: list[bytes], ddl: str, form: Form, folder: Path
 ) -> dict[str, Callable[[], None]]:
     """What is compared; each decodes all values once."""
-    strict = StrictJson.of(parse_columns(ddl), JsonSettings())
     table = pa.table({"value": pa.array(values, pa.binary())})
     file = folder / "values.parquet"
     pq.write_table(table, file, row_group_size=CHUNK)
@@ -163,17 +131,25 @@ def ways(
 
     def plain() -> None:
         for each in chunks:
-            strict.decode(each)
+            form.ours.decode(each)
 
-    parsed = frame.select(F.from_json(F.col("value").cast("string"), ddl))
-    ours = frame.mapInArrow(Rebatched(partial(decode_in_arrow, strict)), types)
-    in_task = frame.mapInArrow(Rebatched(partial(decode_in_task, strict)), "bad BIGINT")
-    return {
-        "spark": partial(nowhere, parsed),
-        "arrow": partial(nowhere, ours),
+    def record(read: Callable[[bytes], object]) -> None:
+        for each in values:
+            with suppress(Exception):  # each library has its own
+                read(each)
+
+    arrow = frame.mapInArrow(Rebatched(partial(decode_in_arrow, form.ours)), types)
+    in_task = frame.mapInArrow(Rebatched(partial(decode_in_task, form.ours)), "bad BIGINT")
+    found: dict[str, Callable[[], None]] = {
+        "arrow": partial(nowhere, arrow),
         "task": partial(nowhere, in_task),
         "plain": plain,
     }
+    if form.spark is not None:
+        found["spark"] = partial(nowhere, frame.select(form.spark()))
+    if form.record is not None:
+        found["record"] = partial(record, form.record)
+    return found
 
 
 def measured(
@@ -193,16 +169,38 @@ def measured(
     return found
 
 
-def of_clean(rates: dict[str, dict[str, float]]) -> dict[str, float]:
+def ratios_of(label: str, found: Mapping[str, float]) -> dict[str, float]:
+    """How much faster ours is than Spark and the library."""
+    ratios: dict[str, float] = {}
+    if "spark" in found:
+        ratios[label] = round(found["arrow"] / found["spark"], 2)
+        for way in BESIDE:
+            ratios[f"{label}_{way}"] = round(found[way] / found["spark"], 2)
+    if "record" in found:
+        ratios[f"{label}_record"] = round(found["plain"] / found["record"], 2)
+    return ratios
+
+
+def of_clean(rates: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """How fast 1 % bad records leave the decoder, for what was measured with and without them."""
     ratios: dict[str, float] = {}
-    for name, size in (("flat", 230), ("nested", 1000)):
-        clean, few = rates.get(f"{name}_0"), rates.get(f"{name}_1")
-        if clean and few:
-            ratios[f"bad_1_percent_{size}"] = round(few["arrow"] / clean["arrow"], 2)
-            for way in BESIDE:
-                ratios[f"bad_1_percent_{size}_{way}"] = round(few[way] / clean[way], 2)
+    for form in FORMS:
+        for name, size in (("flat", 230), ("nested", 1000)):
+            clean, few = rates.get(f"{name}_{form}_0"), rates.get(f"{name}_{form}_1")
+            if clean and few:
+                for way in ("arrow", *BESIDE):
+                    ratio = round(few[way] / clean[way], 2)
+                    ratios[f"bad_1_percent_{form}_{size}_{way}"] = ratio
     return ratios
+
+
+def cases(messages: int) -> Iterator[tuple[str, str, str, Make, int, int]]:
+    """The name, the form, the columns, what makes records, how many, and the share of bad ones."""
+    for form in FORMS:
+        for name, make, ddl, part in (("flat", bid, DDL, 1), ("nested", order, NESTED, 4)):
+            for share in SHARES:
+                count = messages // (4 * part if share == 100 else part)
+                yield f"{name}_{form}_{share}", form, ddl, make, count, share
 
 
 def main() -> None:
@@ -215,23 +213,20 @@ def main() -> None:
     ratios: dict[str, float] = {}
     rates: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="rivermouth-bench-") as place:
-        session = start_session(Path(place), NOT_MEASURED)
-        for name, make, ddl, part in (("flat", bid, DDL, 1), ("nested", order, NESTED, 4)):
-            for share in SHARES:
-                count = given.messages // (4 * part if share == 100 else part)
-                label = f"{name}_{share}"
-                if not label.startswith(given.only):
-                    continue
-                values = records(make, count, share)
-                print(f"{label}: {sum(map(len, values)) // count} bytes each", flush=True)
-                folder = Path(place) / label
-                folder.mkdir()
-                compared = ways(session, values, ddl, folder)
-                rates[label] = found = measured(compared, given.rounds, count, label)
-                ratios[label] = round(found["arrow"] / found["spark"], 2)
-                for way in BESIDE:
-                    ratios[f"{label}_{way}"] = round(found[way] / found["spark"], 2)
-                session.catalog.clearCache()
+        peers = ",".join(map(str, jars("peers")))
+        session = start_session(Path(place), {**NOT_MEASURED, "spark.jars": peers})
+        for label, name, ddl, make, count, share in cases(given.messages):
+            if not label.startswith(given.only):
+                continue
+            form = FORMS[name](ddl)
+            values = records(make, form, count, share)
+            print(f"{label}: {sum(map(len, values)) // count} bytes each", flush=True)
+            folder = Path(place) / label
+            folder.mkdir()
+            compared = ways(session, values, form.ddl, form, folder)
+            rates[label] = measured(compared, given.rounds, count, label)
+            ratios |= ratios_of(label, rates[label])
+            session.catalog.clearCache()
         session.stop()
     print(json.dumps(ratios | of_clean(rates)))
 
