@@ -314,12 +314,27 @@ def fits_the_rest(
 
 
 def are_event_fields(
-    envelope: Envelope | None, schema: tuple[Column, ...], fields: tuple[From, ...]
+    envelope: Envelope | None,
+    schema: tuple[Column, ...],
+    fields: tuple[From, ...],
+    keys: tuple[str, ...],
+    order_by: tuple[str, ...],
 ) -> Iterator[Fault]:
-    """The rule that no two columns take a field of events as two types."""
+    """The rule that no two columns take a field of events as two types, and that some are taken of
+    the row, also of one that was deleted: else nobody would see whether there is one.
+    """
     if envelope is None:
         return
+    deleted = {*keys, *order_by} if keys else {each.name for each in schema}
     try:
-        events_of(envelope, schema, fields, [each.name for each in schema])
+        found = events_of(envelope, schema, fields, sorted(deleted))
     except Refused as refused:
         yield from refused.faults
+        return
+    parts = {"data": (envelope.data, found.put), "before": (envelope.before, found.deleted)}
+    for part, (above, taken) in parts.items():
+        texts = [text for each in taken for text in each.texts]
+        if not any(each == "" or text.startswith(f"{each}.") for each in above for text in texts):
+            message = f"{{path}} has {part} in {above[-1]}, of which no column is taken"
+            fix = "take a column of the row" + ("" if part == "data" else ": a key, or its order")
+            yield Fault(Kind.BAD_VALUE, message, path=("source", "envelope"), fix=fix, at_key=True)

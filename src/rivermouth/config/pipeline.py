@@ -16,7 +16,7 @@ from rivermouth.config.encoding import Framing, framing_of, schema_text
 from rivermouth.config.envelope import TOLD, Events, events_of
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
-from rivermouth.config.paths import PLAIN, Fields, reading, written
+from rivermouth.config.paths import PLAIN, ROOT, Fields, reading, written
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.retry import Retry
@@ -238,7 +238,9 @@ class Pipeline(Model):
         by_itself: Mapping[str, str] = {}
         if self.source.envelope is not None and self.source.format == "json":
             by_itself = self.source.envelope.wires
-        wires = {each.name: said.get(each.name, by_itself.get(each.kind)) for each in self.columns}
+        apart = {each.column for each in self.fields if any(t.startswith(ROOT) for t in each.texts)}
+        wires = {each.name: by_itself.get(each.kind) for each in self.columns}
+        wires |= {**dict.fromkeys(apart), **said}  # only the row is written as the connector says
         return {name: each for name, each in wires.items() if each not in (None, PLAIN)}
 
     @property

@@ -305,7 +305,10 @@ RULES = (
     Rule(("source.format", "schema"), has_such_columns),
     Rule(("source.format", "schema", "columns"), are_fields),
     Rule(("source.envelope", "source.format", "target.mode", "source.key"), fits_the_rest),
-    Rule(("source.envelope", "schema", "columns"), are_event_fields),
+    Rule(
+        ("source.envelope", "schema", "columns", "target.keys", "target.order_by"),
+        are_event_fields,
+    ),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("transform", "select"), at_most_one),

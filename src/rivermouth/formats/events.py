@@ -36,8 +36,9 @@ class Events:
 
     Of each field of ``row`` ``put`` are its paths in an event that puts a row, and ``deleted`` in
     one that deletes it. ``kept`` may have values that are not told. ``op``, ``data`` and
-    ``before`` are those of the envelope. ``empty``: a row
-    in which all is null is none that shares no field with the columns.
+    ``before`` are those of the envelope. ``ordered`` are the columns by which rows are ordered: a
+    deletion has to tell them. ``empty``: a row in which all is null is none that shares no field
+    with the columns.
     """
 
     inner: InArrow
@@ -49,6 +50,7 @@ class Events:
     put: PerColumn
     deleted: PerColumn
     kept: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     empty: bool = False
 
     @classmethod
@@ -59,6 +61,7 @@ class Events:
         envelope: Envelope,
         paths: Paths,
         kept: Sequence[str],
+        ordered: Sequence[str],
         *,
         empty: bool,
     ) -> Events:
@@ -66,7 +69,7 @@ class Events:
         row = pa.struct(list(schema_of(columns)))
         one = (paths.op.paths, _record(paths.data), _record(paths.before))
         put, gone = (tuple(e.paths for e in each) for each in (paths.put, paths.deleted))
-        return cls(inner, row, envelope, *one, put, gone, tuple(kept), empty)
+        return cls(inner, row, envelope, *one, put, gone, tuple(kept), tuple(ordered), empty)
 
     def decode(self, values: pa.Array) -> Decoded:
         """See ``formats.arrow.InArrow``; the rows of ``deletes`` have what is told of them."""
@@ -84,13 +87,18 @@ class Events:
         if deletes.true_count:
             rows = pc.if_else(gone, self._rows(events, self.deleted, gone), rows)
         lacks = pc.and_not(read, pc.or_(pc.or_(put, gone), pc.or_(skips, empties)))
+        placeless = pc.and_(gone, self._without_order(rows))
         codes = [found.codes, code_where(pc.and_(read, skips), SKIPPED)]
         codes += [code_where(pc.and_(read, empties), TRUNCATED), code_where(lacks, NO_EVENT)]
+        codes.append(code_where(placeless, NO_EVENT))
         untold = pc.and_(_is_one(op, its.create_when), kept.is_valid())
         codes.append(code_where(pc.and_(put, untold), NOT_TOLD))
         reasons = [found.reasons]
         if lacks.true_count:
             reasons.append(_reasons(lacks, op, pc.or_(puts, deletes)))
+        if placeless.true_count:
+            why = f"a deletion that does not tell {', '.join(self.ordered)}, so it has no place"
+            reasons.append(pc.if_else(placeless, why, pa.scalar(None, pa.string())))
         if not self.empty:
             none = _of_nulls(rows)
             codes.append(code_where(none, NO_FIELD))
@@ -112,6 +120,13 @@ class Events:
             [*columns.values()], fields=[*rows.type], mask=rows.is_null()
         )
         return made, _names(lists)
+
+    def _without_order(self, rows: pa.StructArray) -> pa.BooleanArray:
+        """Which rows lack a value by which they are ordered: any row that stands would be newer."""
+        found = pa.repeat(False, len(rows))
+        for each in self.ordered:
+            found = pc.or_(found, rows.field(each).is_null())
+        return found
 
     def _rows(self, events: pa.StructArray, paths: PerColumn, these: pa.Array) -> pa.StructArray:
         types = (each.type for each in self.row)

@@ -215,6 +215,7 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
             source.envelope,
             pipeline.events,
             pipeline.kept,
+            pipeline.target.order_by,
             empty=nulls,
         )
     elif pipeline.fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 Reasons = Mapping[int, str]
 """Why values do not fit, by their places."""
+
+_EXACT = Context(prec=76)
+"""Python's own rounds to 28 digits."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def _decimals(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Reasons]:
     for place, each in enumerate(encoded.dictionary.to_pylist()):
         number = int.from_bytes(each, "big", signed=True)
         fits = bool(each) and abs(number) < most
-        numbers.append(Decimal(number).scaleb(-kind.scale) if fits else None)
+        numbers.append(Decimal(number).scaleb(-kind.scale, _EXACT) if fits else None)
         if not fits:
             reasons[place] = f"a number that {sql_name(kind)} does not hold exactly"
     made = pa.array(numbers, kind).take(encoded.indices)

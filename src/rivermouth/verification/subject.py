@@ -200,7 +200,8 @@ class Subject:
         every = its.get(FIELDS, ())
         deleted = every if shape.adds else [*target.keys, *target.order_by]
         empty = its.get("on_empty") == "null"
-        return Told(envelope, paths or {}, deleted, needed, shape.keyed, empty)
+        ordered = target.order_by
+        return Told(envelope, paths or {}, deleted, needed, ordered, shape.keyed, empty)
 
     def _of_format(
         self,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config, load
+from rivermouth.errors import ConfigError
 from rivermouth.formats.tasks import decoder_of
 from rivermouth.verification.formats.reader import GONE, KEPT, NoRow, Undecodable
 from rivermouth.verification.proofs.decoding import EntryReaders
@@ -70,6 +71,7 @@ AS_THEY_STAND: list[Case] = [
     (debezium(None, 3, after=ROW), "RM615", None, False),
     (debezium("c", 3), "RM615", None, False),
     (debezium("d", 3), "RM615", None, False),
+    (debezium("d", None, before={"id": 1}), "RM615", None, False),
     (debezium("c", 3, after={"id": 1}), "RM614", None, False),
     (debezium("c", after={"strange": 1}), "RM610", None, False),
     (debezium("c", 3, after={"id": "one", "n": "x"}), "RM603", None, False),
@@ -135,6 +137,44 @@ def test_each_event_becomes_what_it_says(tmp_path: Path, table: str) -> None:
         value, code, expected, goes_expected = case
         if code is None:
             assert (row, goes) == (expected, goes_expected), value
+
+
+@pytest.mark.parametrize(
+    ("columns", "paths", "target", "part"),
+    [
+        ("_op STRING, lsn BIGINT", LSN, APPEND, "data in after"),
+        (COLUMNS, "{id: {from: $.source.id}, lsn: {from: $.source.lsn}}", UPSERT, "before in"),
+    ],
+)
+def test_events_of_whose_row_nothing_is_taken_are_refused(
+    tmp_path: Path, columns: str, paths: str, target: str, part: str
+) -> None:
+    with pytest.raises(ConfigError, match=part):
+        loaded(tmp_path, "debezium", columns, paths, target)
+
+
+def test_what_stands_beside_the_row_is_not_written_as_the_connector_writes_rows(
+    tmp_path: Path,
+) -> None:
+    paths = "{scn: {from: $.source.scn}}"
+    columns = "id BIGINT, price DECIMAL(9,2), scn DECIMAL(38,0)"
+    target = UPSERT.replace("lsn", "scn")
+    pipeline = loaded(tmp_path, "debezium", columns, paths, target).pipelines["p"]
+    assert pipeline.wires == {"price": "unscaled"}
+    made = decoder_of(pipeline)(
+        batch(
+            [
+                _bytes(
+                    {
+                        "op": "c",
+                        "after": {"id": 1, "price": "AA=="},
+                        "source": {"scn": "100000000000"},
+                    }
+                )
+            ]
+        )
+    )
+    assert made.column("row").to_pylist()[0]["scn"] == 100_000_000_000
 
 
 @pytest.mark.parametrize("table", TABLES)

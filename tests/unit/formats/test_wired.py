@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ pipelines:
     target: {table: s.t}
 """
 BAD = "bad"
+LONG = b64encode(int("1234567890" * 3 + "12345678").to_bytes(16, "big")).decode()
 DAY = 18_295
 US = 1_580_702_706_123_456
 CASES: list[tuple[str, str, Any, Any]] = [
@@ -59,6 +61,7 @@ CASES: list[tuple[str, str, Any, Any]] = [
     ("unscaled", "DECIMAL(3,1)", "", BAD),
     ("unscaled", "DECIMAL(38,0)", "AAAAAAAAAAAAAAAAAAAAAAAAAAE=", "1"),
     ("unscaled", "DECIMAL(12,2)", "?", BAD),
+    ("unscaled", "DECIMAL(38,2)", LONG, f"{'1234567890' * 3 + '123456'}.78"),
     ("zoned", "DATE", "2020-02-03Z", DAY),
     ("zoned", "DATE", "2020-02-03", BAD),
     ("zoned", "DATE", "2020-02-30Z", BAD),

@@ -20,13 +20,14 @@ class Told:
 
     ``deleted`` are the columns that are told of a deleted row, ``required`` those that are NOT
     NULL, and ``empty`` whether a row may have no value at all. ``by_key``: an event that deletes
-    leaves no row.
+    leaves no row; it has to tell the columns ``ordered``, by which rows are ordered.
     """
 
     envelope: Mapping[str, Sequence[str]]
     paths: Mapping[str, Sequence[str]]
     deleted: Sequence[str]
     required: Sequence[str]
+    ordered: Sequence[str]
     by_key: bool
     empty: bool
 
@@ -111,6 +112,8 @@ def events(
         if not (deletes and told.by_key) and any(row.get(each) is None for each in told.required):
             raise Undecodable("a column that is NOT NULL is null")
         goes = deletes and told.by_key
+        if goes and any(row.get(each) is None for each in told.ordered):
+            raise Undecodable("a deletion without a place in the order")
         values = {each: row.get(each) for each in columns} | {GONE: goes}
         if told.by_key:
             stays = {each: KEPT for each in every if told.is_kept(row.get(each))}

@@ -65,7 +65,7 @@ def _convert(wire: str, kind: pa.DataType, of: Settings) -> Convert:
 def _unscaled(value: bytes, scale: int) -> Decimal:
     if not value:
         raise Undecodable("a number without a byte")
-    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale)
+    return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")  # exact, as a text is
 
 
 def _without_zone(text: str) -> str:

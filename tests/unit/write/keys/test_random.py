@@ -76,6 +76,7 @@ class Model:
         dead = (each for each in same if each.value is None and not self._events)
         last = {each.partition: each.offset for each in dead}
         alive = [e for e in same if e.value is not None and e.offset > last.get(e.partition, -1)]
+        alive = [e for e in alive if not self._is_bad(e)]
         newest = max(alive, key=self._rank, default=None)
         old = self.rows.get(key)
         if newest is None:
@@ -87,6 +88,11 @@ class Model:
             self.rows[key] = newest
             if newest.gone:
                 del self.rows[key]
+
+    def _is_bad(self, record: Record) -> bool:
+        """Whether it is a deletion that does not tell its place in the order."""
+        value: Value = record.value or {}
+        return record.gone and None in [value[each] for each in self._target.order_by]
 
     def _rank(self, record: Record) -> tuple[Any, ...]:
         value: Value = record.value or {}
