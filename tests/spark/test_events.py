@@ -19,8 +19,8 @@ Batch = list[RawRow]
 State = dict[int, tuple[Any, ...]]
 
 
-def a_pipeline(*order_by: str) -> Pipeline:
-    source = {"topics": ("t",), "format": "json", "envelope": "debezium"}
+def a_pipeline(*order_by: str, **reading: str) -> Pipeline:
+    source = {"topics": ("t",), "format": "json", "envelope": "debezium", **reading}
     target = {"table": "silver.t", "mode": "upsert", "keys": ("id",), "order_by": order_by}
     columns = {"lsn": {"from": "$.source.lsn"}}
     schema = "id BIGINT, n INT, note STRING, lsn BIGINT"
@@ -90,3 +90,34 @@ def test_a_value_that_is_not_told_stays(bench: Bench, way: str, order_by: tuple[
     assert state_of(table) == {1: (3, "new"), 2: (3, "other")}
     table.land([event("u", 1, 4, KEEPS), event("d", 2), event("c", 2, 9), event("u", 2, 10, KEEPS)])
     assert state_of(table) == {1: (4, "new"), 2: (10, None)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order_by", [(), ("lsn",)], ids=["as they came", "by position"])
+def test_no_value_comes_from_before_a_deletion(
+    bench: Bench, way: str, order_by: tuple[str, ...]
+) -> None:
+    table, event = keyed_table(bench, a_pipeline(*order_by), way), Stream()
+    table.land([event("c", 1, 1, "a"), event("u", 2, 1, KEEPS), event("c", 3, 1, "c")])
+    assert state_of(table) == {1: (1, "a"), 2: (1, KEEPS), 3: (1, "c")}
+    table.land([event("d", 1), event("u", 1, 2, KEEPS), event("u", 2, 2, KEEPS)])
+    assert state_of(table) == {1: (2, KEEPS), 2: (2, KEEPS), 3: (1, "c")}
+    table.land([event("u", 3, 2, "d"), event("d", 3), event("u", 3, 3, KEEPS)])
+    assert state_of(table) == {1: (2, KEEPS), 2: (2, KEEPS), 3: (3, KEEPS)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str) -> None:
+    table, event = keyed_table(bench, a_pipeline("lsn"), way), Stream()
+    table.land([event("c", 1, 1, "a", lsn=10), event("u", 1, 2, "b", lsn=30)])
+    table.land([event("u", 1, 9, "late", lsn=20), event("u", 1, 3, KEEPS, lsn=40)])
+    assert state_of(table) == {1: (3, "b")}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tombstone_deletes_where_message_keys_are_read(bench: Bench, way: str) -> None:
+    table, event = keyed_table(bench, a_pipeline("lsn", key="json"), way), Stream()
+    table.land([event("c", 1, 1, "a"), event("c", 2, 2, "b"), event("c", 3, 3, "c")])
+    tombstone = (b'{"id": 1}', None, 0, 9)
+    table.land([tombstone, event("d", 2), (b'{"id": 2}', None, 0, 10), event("u", 3, 4, KEEPS)])
+    assert state_of(table) == {3: (4, "c")}

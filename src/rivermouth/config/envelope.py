@@ -291,9 +291,7 @@ def _quoted(name: str) -> str:
     return f"`{name}`" if any(mark in name for mark in ".[]") else name
 
 
-def fits_the_rest(
-    envelope: Envelope | None, known: str, mode: str, key: str | None
-) -> Iterator[Fault]:
+def fits_the_rest(envelope: Envelope | None, known: str, mode: str) -> Iterator[Fault]:
     """The rule that events have names, and that their table can take what they do."""
     if envelope is None:
         return
@@ -306,11 +304,6 @@ def fits_the_rest(
         message = f"{{path}} has no meaning in mode {mode}"
         fix = "write mode: upsert for the rows as they stand, or append for all events"
         yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
-    if key is not None:
-        message = "{path} has no meaning with source.envelope"
-        fix = "an event says by itself which row was deleted: remove it"
-        where: KeyPath = ("source", "key")
-        yield Fault(Kind.MESSAGE_KEY, message, path=where, fix=fix, at_key=True)
 
 
 def are_event_fields(

@@ -304,7 +304,7 @@ RULES = (
     Rule(("source.format", "source.schema_file"), schema_is_sound),
     Rule(("source.format", "schema"), has_such_columns),
     Rule(("source.format", "schema", "columns"), are_fields),
-    Rule(("source.envelope", "source.format", "target.mode", "source.key"), fits_the_rest),
+    Rule(("source.envelope", "source.format", "target.mode"), fits_the_rest),
     Rule(
         ("source.envelope", "schema", "columns", "target.keys", "target.order_by"),
         are_event_fields,

@@ -83,7 +83,8 @@ class Events:
         puts = pc.and_not(puts, pc.or_(deletes, pc.or_(skips, empties)))
         there = [_there(events, each) for each in (self.data, self.before)]
         put, gone = pc.and_(puts, there[0]), pc.and_(deletes, there[1])
-        rows, kept = self._told(self._rows(events, self.put, put))
+        rows = self._rows(events, self.put, put)
+        kept = self._untold(rows)
         if deletes.true_count:
             rows = pc.if_else(gone, self._rows(events, self.deleted, gone), rows)
         lacks = pc.and_not(read, pc.or_(pc.or_(put, gone), pc.or_(skips, empties)))
@@ -105,21 +106,11 @@ class Events:
             rows = pc.if_else(none, pa.scalar(None, rows.type), rows) if none.true_count else rows
         return Decoded(rows, pc.coalesce(*reasons), pc.coalesce(*codes), gone, kept)
 
-    def _told(self, rows: pa.StructArray) -> tuple[pa.StructArray, pa.ListArray]:
-        """The rows with null for what is not told, and what that is of each."""
-        columns, lists = dict(zip(rows.type.names, rows.flatten(), strict=True)), {}
-        for name in self.kept:
-            absent = _is_text(columns[name], self.envelope.unavailable)
-            if absent.true_count:
-                nothing = pa.scalar(None, columns[name].type)
-                columns[name] = pc.if_else(absent, nothing, columns[name])
-                lists[name] = absent
-        if not lists:
-            return rows, pa.nulls(len(rows), KEPT)
-        made = pa.StructArray.from_arrays(
-            [*columns.values()], fields=[*rows.type], mask=rows.is_null()
-        )
-        return made, _names(lists)
+    def _untold(self, rows: pa.StructArray) -> pa.ListArray:
+        """The columns that each row does not tell; null where it tells all."""
+        found = {e: _is_text(rows.field(e), self.envelope.unavailable) for e in self.kept}
+        found = {name: these for name, these in found.items() if these.true_count}
+        return _names(found) if found else pa.nulls(len(rows), KEPT)
 
     def _without_order(self, rows: pa.StructArray) -> pa.BooleanArray:
         """Which rows lack a value by which they are ordered: any row that stands would be newer."""

@@ -44,7 +44,6 @@ from rivermouth.formats.arrow import (
     InArrow,
     absent,
     coded,
-    listed,
 )
 from rivermouth.formats.events import Events
 from rivermouth.formats.framing import Unframed
@@ -118,7 +117,7 @@ class Decoder:
             names = [each.name for each in self.keys]
             columns["key_columns"] = pa.StructArray.from_arrays(keys, names)
         if gone is not None:
-            tombstone = gone
+            tombstone = pc.or_(tombstone, gone)
         if self.keeps:
             columns["kept"] = found.kept
         if self.routes is not None:
@@ -136,7 +135,7 @@ class Decoder:
     def _unfilled(self, rows: pa.StructArray, found: Decoded) -> pa.StringArray:
         """What a row lacks of what is required; null for all others.
 
-        What goes, and what is not told since it stays, is not lacking.
+        What goes lacks nothing.
         """
         there, lacking = rows.is_valid(), pa.nulls(len(rows), pa.string())
         if self.keys and found.deletes is not None:
@@ -145,8 +144,6 @@ class Decoder:
             column = rows.field(each)
             if column.null_count:
                 lacks = pc.and_(there, column.is_null())
-                if self.keeps and found.kept is not None:
-                    lacks = pc.and_not(lacks, listed(found.kept, each))
                 lacking = first_of(lacking, coded(lacks, f"{each} is null"))
         return lacking
 

@@ -149,8 +149,10 @@ class Subject:
     @cached_property
     def skips(self) -> Flags:
         """Which entries made no row of records without a value, by index."""
-        entries = self.ledger.effective
-        return np.array([self.without_value(each.decoder) == "skip" for each in entries], bool)
+        every = ((each, self.without_value(each.decoder)) for each in self.ledger.effective)
+        return np.array(
+            [what == "skip" and each.config.get("key") is None for each, what in every], bool
+        )
 
     @cached_property
     def with_events(self) -> Flags:

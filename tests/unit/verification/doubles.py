@@ -252,13 +252,12 @@ class MemoryTables:
 
 
 def configured(folder: Path, *topics: str, **target: Any) -> Config:
-    """A configuration of one pipeline ``p`` into ``t.p``; ``key`` is of its source.
-
-    ``schema`` is that of its records.
+    """A configuration of one pipeline ``p`` into ``t.p``; ``schema`` is that of its records, and
+    ``key`` and ``envelope`` are of its source.
     """
     schema = target.pop("schema", "id BIGINT, n BIGINT")
     source: dict[str, Any] = {"topics": [*(topics or (TOPIC,))], "format": "json"}
-    source |= {"key": target.pop("key")} if "key" in target else {}
+    source |= {each: target.pop(each) for each in ("key", "envelope") if each in target}
     target = {"table": "t.p", **target}
     pipeline = {"source": source, "schema": schema, "target": target}
     text = {

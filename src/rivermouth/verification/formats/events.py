@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rivermouth.verification.formats.projected import Make, Steps, at, first, note, steps, type_of
-from rivermouth.verification.formats.reader import FIELDS, GONE, KEPT, NoRow, Reader, Undecodable
+from rivermouth.verification.formats.reader import FIELDS, GONE, NoRow, Reader, Undecodable, Untold
 
 _OPERATION, _ROOT = "_op", "$."
 
@@ -49,10 +49,10 @@ class Told:
         """The paths of rows; an empty one is the record itself."""
         return [steps(each) if each else [] for each in self.envelope[base]]
 
-    def is_kept(self, value: Any) -> bool:
+    def is_untold(self, value: Any, kind: pa.DataType) -> bool:
         """Whether a value stands for one that is not told."""
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
+        if pa.types.is_list(kind):
+            return len(value) == 1 and self.is_untold(value[0], kind.value_type)
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         return isinstance(text, str) and text in self.envelope.get("unavailable", [])
 
@@ -116,7 +116,8 @@ def events(
             raise Undecodable("a deletion without a place in the order")
         values = {each: row.get(each) for each in columns} | {GONE: goes}
         if told.by_key:
-            stays = {each: KEPT for each in every if told.is_kept(row.get(each))}
+            may = [each for each in every if each not in told.deleted and row.get(each) is not None]
+            stays = {e: Untold(row[e]) for e in may if told.is_untold(row[e], schema.field(e).type)}
             if stays and what in told.envelope.get("create_when", []):
                 raise Undecodable("it creates a row, and does not tell all of its values")
             values |= stays

@@ -12,6 +12,7 @@ not be.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 FIELDS = "fields"
@@ -84,14 +85,14 @@ class _NotVerifiable:
         return "NOT_VERIFIABLE"  # it is the same one after it was on disk
 
 
-class _Kept:
-    """Equal to itself alone."""
+@dataclass(frozen=True)
+class Untold:
+    """Stands for a value that an event does not tell, since it stays as it is: ``instead`` is what
+    the event has in its place.
+    """
 
-    def __repr__(self) -> str:
-        return "KEPT"
+    instead: Any
 
 
-KEPT = _Kept()
-"""Stands for a column that an event does not tell, since it stays as it is."""
 NOT_VERIFIABLE = _NotVerifiable()
 """Stands for a column that the checker cannot tell: it is equal to every value."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rivermouth.verification.formats.exact import Convert, decimal, fits, time
 from rivermouth.verification.formats.json_scalars import Settings, settings_of
 from rivermouth.verification.formats.keys import from_text
-from rivermouth.verification.formats.reader import KEPT, Reader, Undecodable, UnknownDecoder
+from rivermouth.verification.formats.reader import Reader, Undecodable, UnknownDecoder
 
 _READ = {"days": pa.int64(), "unscaled": pa.binary(), "zoned": pa.string()}
 _READ |= dict.fromkeys(("s", "ms", "us", "ns"), pa.int64())
@@ -45,7 +45,7 @@ def wired(
     def read_wired(value: bytes) -> tuple[Any, ...]:
         row = [*read(value)]
         for at, each in convert.items():
-            row[at] = row[at] if row[at] is None or row[at] is KEPT else each(row[at])
+            row[at] = None if row[at] is None else each(row[at])
         return tuple(row)
 
     return read_wired

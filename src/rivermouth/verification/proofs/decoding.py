@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from rivermouth.verification.formats.reader import (
     FIELDS,
     GONE,
-    KEPT,
     NOT_VERIFIABLE,
     CannotTell,
     NoRow,
     Reader,
     Undecodable,
     UnknownDecoder,
+    Untold,
 )
 from rivermouth.verification.ledger.coverage import Flags, Offsets
 from rivermouth.verification.ledger.entry import LedgerEntry, Partition, shown
@@ -137,7 +137,7 @@ class Comparison:
         if made:
             self.made += 1
             return differences(self._kafka_names, kafka, row[number:])
-        if any(each is KEPT for each in found):
+        if any(isinstance(each, Untold) for each in found):
             found = _with_kept(found, before())
         self.unknown += sum(each is NOT_VERIFIABLE for each in found)
         return differences((*self._columns, *self._kafka_names), (*found, *kafka), row)
@@ -151,13 +151,16 @@ class Comparison:
 
 
 def _with_kept(found: Sequence[Any], before: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
-    """The values, with those that stay as they are from earlier records; null if none tells it."""
+    """The values, with those that stay as they are from earlier records. If none tells a value,
+    what the newest event has in its place stays.
+    """
     values = [*found]
     for earlier in before:
-        if not any(each is KEPT for each in values):
+        if not any(isinstance(each, Untold) for each in values):
             break
-        values = [e if v is KEPT else v for v, e in zip(values, earlier, strict=True)]
-    return tuple(None if each is KEPT else each for each in values)
+        both = zip(values, earlier, strict=True)
+        values = [e if isinstance(v, Untold) and not isinstance(e, Untold) else v for v, e in both]
+    return tuple(each.instead if isinstance(each, Untold) else each for each in values)
 
 
 def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:

@@ -172,28 +172,34 @@ class Latest:
             had_tombstone, changed = _left(list(batch))
             winner = max(changed, key=attrgetter("rank"), default=None)
             row = None if had_tombstone else found.row
-            before = () if row is None else (row, *found.before)
+            before = found.before
             replaces = winner is not None and not self._ordered
             known = (had_tombstone or replaces) and entry >= readable_from
             if winner is not None and (row is None or self._is_newer(winner, row)):
-                row, before = self._put(winner, changed, before)
-            else:
-                before = found.before
+                before = self._before(winner, changed, row, before)
+                row = None if winner.gone else winner
             found = Expected(row, found.certain or known, before=before)
         return found
 
-    def _put(
-        self, winner: Change, changed: Sequence[Change], before: tuple[Change, ...]
-    ) -> tuple[Change | None, tuple[Change, ...]]:
-        """The row that a winner leaves, and the records before it."""
-        if winner.gone:
-            return None, ()
-        others = [each for each in changed if each is not winner and not each.gone]
-        others.sort(key=attrgetter("rank"), reverse=True)
-        every = (*others, *before)
-        if self._ordered:
-            every = tuple(sorted(every, key=attrgetter("rank"), reverse=True))
-        return winner, every
+    def _before(
+        self,
+        winner: Change,
+        changed: Sequence[Change],
+        row: Change | None,
+        before: tuple[Change, ...],
+    ) -> tuple[Change, ...]:
+        """The records from which a winner has what it does not tell, the newest first.
+
+        Those of its entry count that came after the last event that deletes, and after the row that
+        stood; then that row with what it had from others, if it came after such an event, too.
+        """
+        floor = max((each.rank for each in changed if each.gone), default=())
+        stood = row.rank if row is not None and self._ordered else ()
+        others = (each for each in changed if each is not winner and not each.gone)
+        newer = [each for each in others if each.rank > max(floor, stood)]
+        newer.sort(key=attrgetter("rank"), reverse=True)
+        stays = row is not None and (stood > floor if self._ordered else not floor)
+        return (*newer, row, *before) if row is not None and stays else tuple(newer)
 
     def _is_newer(self, winner: Change, row: Change) -> bool:
         return not self._ordered or winner.rank > row.rank

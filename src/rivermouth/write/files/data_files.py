@@ -31,6 +31,8 @@ FILE_BYTES = 512 << 20
 _DICTIONARY_BYTES = 1 << 16
 """A column with more bytes of distinct values is written plainly. With the default of 1 MB those of
 almost distinct values take longer and more room: 100,000 bids a fifth and a sixth."""
+_AT_ONCE = 1 << 14
+"""Of so many rows some are taken at once."""
 _NONE: Mapping[str, pa.Scalar] = {}
 
 Integers = npt.NDArray[np.int64]
@@ -256,15 +258,50 @@ class _OpenFile:
             self._path.unlink()
 
 
-def read_columns(store: Store, path: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a data file, all of its rows. Raises what the store does."""
+def read_columns(
+    store: Store,
+    path: str,
+    columns: Sequence[str] | None,
+    rows: npt.NDArray[np.integer] | None = None,
+) -> pa.Table:
+    """Some columns of a data file, None: all of them. Of all rows, or of those with the numbers
+    ``rows``, in this order. Raises what the store does.
+    """
     with store.opened(path) as opened:
         # Spark may write times as Parquet's INT96, which has nanoseconds.
         file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        table = file.read(columns=[*columns])
-    if not table.num_columns:  # it lacks all of them: a cast would forget how many rows it has
-        return table
-    return table.cast(pa.schema([each.with_type(_plain(each.type)) for each in table.schema]))
+        names = None if columns is None else [*columns]
+        if rows is not None:
+            return _taken(file, names, rows)
+        table = file.read(columns=names)
+        return table.cast(_plain_schema(table.schema)) if table.num_columns else table
+
+
+def _taken(
+    file: pq.ParquetFile, columns: list[str] | None, rows: npt.NDArray[np.integer]
+) -> pa.Table:
+    """Some rows, of whose row groups few batches are in memory at once."""
+    order = np.argsort(rows, kind="stable")
+    wanted, begins, found = rows[order].astype(np.int64), 0, list[pa.RecordBatch]()
+    for group in range(file.num_row_groups):
+        first, begins = begins, begins + file.metadata.row_group(group).num_rows
+        if np.searchsorted(wanted, first) == np.searchsorted(wanted, begins):
+            continue
+        for batch in file.iter_batches(_AT_ONCE, [group], columns):
+            until = first + batch.num_rows
+            these = wanted[slice(*np.searchsorted(wanted, [first, until]))] - first
+            # Without columns a cast would forget how many rows there are.
+            plain = batch.cast(_plain_schema(batch.schema)) if batch.num_columns else batch
+            found.append(plain.take(pa.array(these)))
+            first = until
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    taken = pa.Table.from_batches(found)
+    return taken.take(pa.array(back)) if taken.num_columns else taken
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([each.with_type(_plain(each.type)) for each in schema])
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

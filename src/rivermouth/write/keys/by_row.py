@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.write.files.data_files import Files, Placed
+from rivermouth.write.files.data_files import (
+    NOTHING_PLACED,
+    DataFile,
+    Files,
+    Placed,
+    read_columns,
+)
+from rivermouth.write.files.partitions import values_of
 from rivermouth.write.files.writing import Written
-from rivermouth.write.keys.effect import Effect, LeftToSpark, Live, live_of
+from rivermouth.write.keys.effect import Effect, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
 from rivermouth.write.keys.settle import (
@@ -19,12 +26,10 @@ from rivermouth.write.keys.settle import (
     Integers,
     Mask,
     Order,
-    compared,
     numbers_of,
     orders,
 )
-
-_PLACE = ("topic", "partition", "offset")
+from rivermouth.write.keys.untold import Untold, untold
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,18 @@ class ByRow:
         return KeyColumns(self.keys, FirstOrder(self.reduction.order_by), types)
 
     def effect(self, written: Written, index: KeyIndex, files: Callable[[], Files]) -> Effect:
-        """See ``ByFiles``: the driver writes none. Raises LeftToSpark."""
+        """See ``ByFiles``: the driver writes rows that do not tell all of their values."""
         entries = of_bytes(written.entries, index.columns.width)
-        return effect_of(entries, self.reduction, index, written)
+        return effect_of(entries, self.reduction, index, written, files)
 
 
-def effect_of(entries: Entries, fold: Fold, index: KeyIndex, written: Written) -> Effect:
+def effect_of(
+    entries: Entries,
+    fold: Fold,
+    index: KeyIndex,
+    written: Written,
+    files: Callable[[], Files],
+) -> Effect:
     """What entries do: of each key in the batch one row wins, and comes after that which stands."""
     changes = entries.changes
     folded = fold(changes)
@@ -60,24 +71,36 @@ def effect_of(entries: Entries, fold: Fold, index: KeyIndex, written: Written) -
     else:
         wins = has
     goes = there & (wins | (~has & deletes))
-    live = newest[wins & ~gone]
-    if changes.partial is not None and changes.partial[live].any():
-        raise LeftToSpark  # it has to look at the rows that stand
+    lives = wins & ~gone
+    partial = untold(changes, folded, np.flatnonzero(lives), apart=False)
+    filling = Filling(entries, {e.name: e for e in written.good}, index, found, fold.order_by)
+    stands = (there & ~deletes)[partial.groups]
+    filled = filling.filled(partial, newest[partial.groups], stands, files)
+    anew = newest[filled.groups]
+    lives[filled.groups] = False
+    live = newest[lives]
     return Effect(
-        files=written.good,
-        live=_live(entries, live, index),
+        files=[*written.good, *filled.files],
+        live={
+            **_live(_placed(entries, live), entries, live, index),
+            **_live(filled.placed, entries, anew, index),
+        },
         dead=_dead(entries, live),
         found=found,
         gone=np.flatnonzero(goes),
         replaced=int((goes & wins & ~gone).sum()),
         changes=len(folded.first),
+        made=[each.name for each in filled.files],
     )
 
 
-def _live(entries: Entries, live: Integers, index: KeyIndex) -> Mapping[str, Live]:
+def _placed(entries: Entries, these: Integers) -> Placed:
+    return Placed(entries.files, entries.file[these], entries.changes.row[these])
+
+
+def _live(placed: Placed, entries: Entries, live: Integers, index: KeyIndex) -> Mapping[str, Live]:
     width = index.columns.values.width
     order = _orders(entries, live)[:, None] if width else np.empty((len(live), 0), np.uint64)
-    placed = Placed(entries.files, entries.file[live], entries.changes.row[live])
     return live_of(placed, entries.changes.keys[live], order)
 
 
@@ -112,17 +135,101 @@ def _newer(
     result[keys[ours > theirs]] = True
     ties = keys[ours == theirs]
     if len(ties):
-        rank = _rank(entries, newest[ties])
         standing = index.rows(found, ties, fold.order_by)
-        other = [standing.column(each).combine_chunks() for each in fold.order_by]
-        kafka = standing.column("_kafka").combine_chunks()
-        other += [kafka.field(each) for each in _PLACE]
-        result[ties[compared(rank, other, len(ties)) > 0]] = True
+        result[ties[entries.after(newest[ties], standing, fold.order_by)]] = True
     return result
 
 
-def _rank(entries: Entries, these: Integers) -> Sequence[pa.Array]:
-    changes = entries.changes
-    topics = pa.array(entries.topics, pa.string()).take(pa.array(changes.topic[these]))
-    place = [pa.array(each[these]) for each in (changes.partition, changes.offset)]
-    return [*(each.take(pa.array(these)) for each in changes.order_by), topics, *place]
+@dataclass(frozen=True)
+class Filled:
+    """The rows of ``groups`` are written anew, into ``files``, where they are ``placed``."""
+
+    groups: Integers
+    placed: Placed
+    files: Sequence[DataFile]
+
+
+NOTHING_FILLED = Filled(np.empty(0, np.int64), NOTHING_PLACED, ())
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Fills newest rows of a batch: ``entries`` are its own, and ``files`` those of the tasks.
+
+    ``found`` are the rows that stand, and ``order_by`` the columns that order rows.
+    """
+
+    entries: Entries
+    files: Mapping[str, DataFile]
+    index: KeyIndex
+    found: Found
+    order_by: tuple[str, ...]
+
+    def filled(
+        self, untold: Untold, newest: Integers, stands: Mask, into: Callable[[], Files]
+    ) -> Filled:
+        """What earlier rows tell: ``newest`` are the entries of the groups that are ``untold``, and
+        ``stands`` says which of them have a row that stands and was not deleted by a tombstone.
+        """
+        standing = np.flatnonzero(stands)
+        names = [*self.order_by, *untold.lacks]
+        old = self.index.rows(self.found, untold.groups[standing], names)
+        counts = ~self._after(untold.floor[standing], old)
+        sources, anew = dict[str, tuple[Integers, Integers]](), np.zeros(len(newest), np.bool_)
+        for name, tells in untold.tells.items():
+            ours = tells != NONE
+            ours[standing] = self._after(tells[standing], old)
+            theirs = standing[counts & untold.lacks[name][standing] & ~ours[standing]]
+            sources[name] = np.flatnonzero(ours), theirs
+            anew |= ours
+            anew[theirs] = True
+        if not anew.any():
+            return NOTHING_FILLED
+        rows = self._rows(newest)
+        for name, (ours, theirs) in sources.items():
+            told = self._rows(untold.tells[name][ours], name).column(name)
+            column, number = rows.column(name), np.arange(len(newest))
+            number[ours] = len(newest) + np.arange(len(ours))
+            number[theirs] = len(newest) + len(ours) + np.searchsorted(standing, theirs)
+            every = [column, told, old.column(name)]
+            chunks = [part for each in every for part in each.cast(column.type).chunks]
+            filled = pa.chunked_array(chunks, column.type).take(pa.array(number))
+            rows = rows.set_column(rows.column_names.index(name), name, filled)
+        groups = np.flatnonzero(anew)
+        files = into()
+        placed, done = files.placed(_one_batch(rows.take(pa.array(groups))))
+        return Filled(untold.groups[groups], placed, [*done, *files.end()])
+
+    def _after(self, these: Integers, old: pa.Table) -> Mask:
+        """Which entries there are, and come after the rows that stand."""
+        there: Mask = these != NONE
+        if self.order_by and there.any():
+            places = np.flatnonzero(there)
+            standing = old.take(pa.array(places))
+            there[places] = self.entries.after(these[places], standing, self.order_by)
+        return there
+
+    def _rows(self, entries: Integers, *columns: str) -> pa.Table:
+        """The rows of entries, in their order: some columns, or all."""
+        if not len(entries):
+            return pa.schema(map(self.index.columns.types.field, columns)).empty_table()
+        tables, at, offset = list[pa.Table](), np.zeros(len(entries), np.int64), 0
+        file, row = self.entries.file[entries], self.entries.changes.row[entries]
+        for number in numbers_of(file):
+            here = np.flatnonzero(file == number)
+            tables.append(self._read(self.files[self.entries.files[number]], row[here], columns))
+            at[here] = offset + np.arange(len(here))
+            offset += len(here)
+        return pa.concat_tables(tables).take(pa.array(at))
+
+    def _read(self, file: DataFile, rows: Integers, columns: Sequence[str]) -> pa.Table:
+        found = read_columns(self.index.log.store, file.name, columns or None, rows)
+        for name, value in values_of(file.partition, self.index.columns.types).items():
+            if not columns or name in columns:
+                found = found.append_column(name, pa.repeat(value, len(rows)))
+        return found
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    [batch] = rows.combine_chunks().to_batches()
+    return batch

@@ -129,8 +129,7 @@ def _commit(effect: Effect, added: Sequence[AddFile], removed: Sequence[AddFile]
 
 class LeftToSpark(Exception):
     """Spark has to land the batch: a value of a row would not fit into its column, so that the
-    records of its key are bad; or an event does not tell a value, which stays as it is in the row
-    that stands; or files of the table lie elsewhere, as those of a shallow clone.
+    records of its key are bad; or files of the table lie elsewhere, as those of a shallow clone.
     """
 
 

@@ -7,7 +7,7 @@ partition of Kafka, and tells where it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,19 +21,21 @@ from rivermouth.write.keys.runs import Words, digests
 from rivermouth.write.keys.settle import (
     NONE,
     Changes,
-    Filled,
     Folded,
     Integers,
+    Mask,
+    compared,
     earliest,
-    filled,
     latest,
 )
+from rivermouth.write.keys.untold import untold
 
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Rows and offsets follow each other: of 46 bytes an entry some 12 are left to carry."""
 _FILES = b"files"
 _NUMBERS = ("file", "row", "partition", "offset", "tombstone")
-_GONE, _PARTIAL = "gone", "partial"
+_GONE, _KEPT = "gone", "kept"
+_PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Fold:
     def reduced(self, decoded: pa.Table) -> Reduced:
         """See ``Reduction``."""
         left = left_of(decoded, self)
-        rows = _with_values(decoded.select(["row", "_kafka"]), left.sources)
+        rows = decoded.select(["row", "_kafka"])
         if len(left.rows) < len(rows):
             rows = rows.take(pa.array(left.rows))
         return Reduced(rows, partial(to_bytes, left))
@@ -79,14 +81,13 @@ class Fold:
 @dataclass(frozen=True)
 class Left:
     """What is left of some records: which of them become rows, in this order, and an entry for each
-    key of each partition. ``changes.row`` is the number of its row among these; a deletion has
-    none. ``sources``: see ``settle.Filled``.
+    key of each partition, and for what decides about values that its row does not tell.
+    ``changes.row`` is the number of its row among these; a deletion has none.
     """
 
     rows: Integers
     changes: Changes
     topics: tuple[str, ...]
-    sources: Mapping[str, tuple[Integers, Integers]]
 
 
 def left_of(decoded: pa.Table, fold: Fold) -> Left:
@@ -110,48 +111,33 @@ def left_of(decoded: pa.Table, fold: Fold) -> Left:
         kept=columns.column("kept").chunk(0) if "kept" in columns.column_names else None,
     )
     found = fold(every, apart=True)
-    return _left(every, found, filled(every, found, apart=True), topics)
+    more = untold(every, found, np.flatnonzero(found.newest != NONE), apart=True).entries
+    return _left(every, found, np.setdiff1d(more, found.newest), topics)
 
 
-def _left(every: Changes, found: Folded, values: Filled, topics: tuple[str, ...]) -> Left:
-    # In the order of the records, so that rows are written as they came.
-    place = np.full(len(every), NONE)
-    place[np.where(found.newest != NONE, found.newest, found.first)] = np.arange(len(found.first))
-    order = place[place != NONE]
-    found = Folded(found.first[order], found.newest[order], found.tombstone[order])
-    there = found.newest != NONE
-    entry = np.where(there, found.newest, found.first)
+def _left(every: Changes, found: Folded, more: Integers, topics: tuple[str, ...]) -> Left:
+    there = np.concatenate([found.newest != NONE, np.ones(len(more), np.bool_)])
+    entry = np.concatenate([np.where(found.newest != NONE, found.newest, found.first), more])
+    tombstone = np.concatenate([found.tombstone, np.full(len(more), NONE)])
+    order = np.argsort(entry)  # that of the records, so that rows are written as they came
+    there, entry, tombstone = there[order], entry[order], tombstone[order]
     gone = there & every.gone[entry]
     put = there & ~gone
-    rows, number = found.newest[put], np.full(len(there), NONE)
+    rows, number = entry[put], np.full(len(there), NONE)
     number[put] = np.arange(len(rows))
     none = pa.array(np.where(there, entry, 0), mask=~there)
     changes = Changes(
-        keys=every.keys[found.first],
+        keys=every.keys[entry],
         row=number,
         topic=every.topic[entry],
         partition=every.partition[entry],
         offset=np.where(there, every.offset[entry], NONE),
-        tombstone=found.tombstone,
+        tombstone=tombstone,
         gone=gone,
         order_by=[each.take(none) for each in every.order_by],
-        partial=values.partial[order],
+        kept=None if every.kept is None else every.kept.take(none),
     )
-    return Left(rows, changes, topics, values.sources)
-
-
-def _with_values(rows: pa.Table, sources: Mapping[str, tuple[Integers, Integers]]) -> pa.Table:
-    """The rows, with values that they do not tell from others of them."""
-    if not sources:
-        return rows
-    row = rows.combine_chunks().column("row").chunk(0)
-    columns = dict(zip(row.type.names, row.flatten(), strict=True))
-    for name, (into, of) in sources.items():
-        places = np.arange(len(row))
-        places[into] = of
-        columns[name] = columns[name].take(pa.array(places))
-    made = pa.StructArray.from_arrays([*columns.values()], fields=[*row.type], mask=row.is_null())
-    return rows.set_column(0, rows.schema.field(0), made)
+    return Left(rows, changes, topics)
 
 
 def _ranked(names: pa.StringArray) -> tuple[tuple[str, ...], Integers]:
@@ -173,7 +159,8 @@ def to_bytes(left: Left, placed: Placed) -> bytes:
     columns |= {"topic": pa.DictionaryArray.from_arrays(changes.topic, [*left.topics])}
     numbers = (file, row, changes.partition, changes.offset, changes.tombstone)
     columns |= dict(zip(_NUMBERS, map(pa.array, numbers), strict=True))
-    columns |= {_GONE: pa.array(changes.gone), _PARTIAL: pa.array(changes.partial)}
+    columns |= {_GONE: pa.array(changes.gone)}
+    columns |= {} if changes.kept is None else {_KEPT: changes.kept}
     columns |= {f"order_{n}": each for n, each in enumerate(changes.order_by)}
     batch = pa.RecordBatch.from_pydict(columns)
     schema = batch.schema.with_metadata({_FILES: json.dumps([*placed.files]).encode()})
@@ -191,6 +178,20 @@ class Entries:
     file: Integers
     files: tuple[str, ...]
     topics: tuple[str, ...]
+
+    def after(self, these: Integers, standing: pa.Table, order_by: Sequence[str]) -> Mask:
+        """Which of these entries come after the rows that stand, by ``order_by`` and their place.
+
+        ``standing`` has a row for each of them, with the columns and ``_kafka``.
+        """
+        changes, rows = self.changes, pa.array(these)
+        rank = [each.take(rows) for each in changes.order_by]
+        rank.append(pa.array(self.topics, pa.string()).take(pa.array(changes.topic[these])))
+        rank += [pa.array(each[these]) for each in (changes.partition, changes.offset)]
+        other = [standing.column(each).combine_chunks() for each in order_by]
+        kafka = standing.column("_kafka").combine_chunks()
+        other += [kafka.field(each) for each in _PLACE]
+        return compared(rank, other, len(these)) > 0
 
 
 def of_bytes(told: Sequence[bytes], width: int) -> Entries:
@@ -218,7 +219,7 @@ def of_bytes(told: Sequence[bytes], width: int) -> Entries:
         tombstone=tombstone,
         gone=whole.column(_GONE).to_numpy(),
         order_by=[whole.column(each).combine_chunks() for each in order_by],
-        partial=whole.column(_PARTIAL).to_numpy(),
+        kept=whole.column(_KEPT).combine_chunks() if _KEPT in whole.column_names else None,
     )
     return Entries(changes, np.concatenate(file), (*files,), names)
 

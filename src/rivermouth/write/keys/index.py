@@ -109,8 +109,11 @@ class KeyColumns:
             columns = [table.column(each).combine_chunks() for each in self.keys]
         return digests(columns), rows, self.values.words(table)
 
-    def typed(self, store: Store, file: AddFile, fields: Iterable[pa.Field]) -> pa.Table:
+    def typed(
+        self, store: Store, file: AddFile, fields: Iterable[pa.Field], rows: Rows | None = None
+    ) -> pa.Table:
         """These columns of a data file, null where it lacks them: they came to the table later.
+        Of all ``rows``, or of some of them.
 
         Those that the table is partitioned by are in the log. Another writer may keep texts and
         times in another way: they have the types of ``fields``.
@@ -118,9 +121,9 @@ class KeyColumns:
         schema = pa.schema(fields)
         partition = values_of(file.partition, schema)
         names = [name for each in schema for name in _names(each)]
-        read = read_columns(store, file.path, names)
-        rows = (as_table(each, schema, partition) for each in read.to_batches())
-        return pa.Table.from_batches(rows, schema)
+        read = read_columns(store, file.path, names, rows)
+        made = (as_table(each, schema, partition) for each in read.to_batches())
+        return pa.Table.from_batches(made, schema)
 
 
 @dataclass(frozen=True)
@@ -203,11 +206,12 @@ class KeyIndex:
         files = found.file[these]
         for number in numbers_of(files):
             here = np.flatnonzero(files == number)
-            table = self.columns.typed(self.log.store, self.file(number), fields)
-            tables.append(table.take(pa.array(found.row[these[here]])))
+            file, rows = self.file(number), found.row[these[here]]
+            tables.append(self.columns.typed(self.log.store, file, fields, rows))
             at[here] = offset + np.arange(len(here))
             offset += len(here)
-        return pa.concat_tables(tables).take(pa.array(at)).combine_chunks()
+        none = pa.schema(fields).empty_table()
+        return pa.concat_tables([none, *tables]).take(pa.array(at)).combine_chunks()
 
     def file(self, number: int) -> AddFile:
         """The file with a number of ``Found``, as the log has it."""

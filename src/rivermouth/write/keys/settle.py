@@ -7,7 +7,7 @@ these hold of one key, and the row that stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.arrow import listed
 from rivermouth.write.keys.runs import Words
 
 Signs = npt.NDArray[np.int8]
@@ -43,7 +42,7 @@ def orders(values: pa.Array) -> Order:
 
     Equal numbers tell nothing. It is what an index holds of a row, in eight bytes.
     """
-    found, there = _orders(values), _mask(values.is_valid())
+    found, there = _orders(values), mask(values.is_valid())
     return np.where(there, found, np.uint64(0))
 
 
@@ -75,7 +74,7 @@ class FirstOrder:
 def _orders(values: pa.Array) -> Order:
     kind = values.type
     if pa.types.is_boolean(kind):
-        return _mask(values).astype(np.uint64)
+        return mask(values).astype(np.uint64)
     if pa.types.is_floating(kind):
         return _of_floats(pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy())
     if pa.types.is_decimal(kind):
@@ -122,14 +121,14 @@ def _of_bytes(values: pa.Array) -> Order:
 
 def _signs(one: pa.Array, other: pa.Array) -> Signs:
     one, other = _comparable(one), _comparable(other)
-    above = _mask(pc.greater(one, other))
-    below = _mask(pc.less(one, other))
-    above |= _mask(one.is_valid()) & ~_mask(other.is_valid())
-    below |= ~_mask(one.is_valid()) & _mask(other.is_valid())
+    above = mask(pc.greater(one, other))
+    below = mask(pc.less(one, other))
+    above |= mask(one.is_valid()) & ~mask(other.is_valid())
+    below |= ~mask(one.is_valid()) & mask(other.is_valid())
     if pa.types.is_floating(one.type):
-        nan, none = _mask(pc.is_nan(one)), _mask(pc.is_nan(other))
+        nan, none = mask(pc.is_nan(one)), mask(pc.is_nan(other))
         above |= nan & ~none
-        below |= none & ~nan & _mask(one.is_valid())
+        below |= none & ~nan & mask(one.is_valid())
         above &= ~(none & ~nan)
     return above.astype(np.int8) - below.astype(np.int8)
 
@@ -141,9 +140,9 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_binary()) if pa.types.is_string(column.type) else column
 
 
-def _mask(found: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
-    return mask
+def mask(found: pa.Array) -> npt.NDArray[np.bool_]:
+    there: npt.NDArray[np.bool_] = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+    return there
 
 
 NONE = -1
@@ -162,8 +161,8 @@ class Changes:
     of the row. ``tombstone`` is the offset of the last tombstone of the key in what the entry
     stands for; ``NONE``: there is none. ``order_by`` are the values of the row, null where there is
     none. ``gone``: instead of a row the entry has a deletion that is ordered as a row is. ``kept``:
-    the columns, as lists of names, whose values the row does not tell, since they stay; None: it
-    tells all. ``partial``: of the row some value is still to be found.
+    the columns, as lists of names, whose values the row does not tell, since they stay; null, or
+    None for all rows: it tells all.
     """
 
     keys: Words
@@ -175,7 +174,6 @@ class Changes:
     gone: Mask
     order_by: Sequence[pa.Array] = ()
     kept: pa.ListArray | None = None
-    partial: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -205,58 +203,19 @@ def latest(changes: Changes, *, apart: bool = False) -> Folded:
     A row that came before a tombstone of its key in the same partition does not count. ``apart``:
     of each key in each partition of Kafka.
     """
-    first, group = _groups(changes, apart=apart)
+    first, group = groups_of(changes, apart=apart)
     tombstone = np.full(len(first), NONE)
     there = changes.tombstone != NONE
     np.maximum.at(tombstone, group[there], changes.tombstone[there])
-    there = (changes.row != NONE) | changes.gone
-    alive = np.flatnonzero(there & ~_before_a_tombstone(changes, group))
-    return Folded(first, _best(alive, group, len(first), _Rank(changes)), tombstone)
-
-
-@dataclass(frozen=True)
-class Filled:
-    """Where the values stand that rows do not tell: ``sources`` are, by column, the entries of
-    these rows and those whose values they get. ``partial``: which groups lack a value that no entry
-    has.
-    """
-
-    sources: Mapping[str, tuple[Integers, Integers]]
-    partial: Mask
-
-
-def filled(changes: Changes, found: Folded, *, apart: bool) -> Filled:
-    """What the rows that count do not tell: of each the newest value among the earlier entries.
-
-    ``found`` is what ``latest`` made of the changes. A row that counts comes after all others of
-    its group. So does a value of the last row that was put: no deletion comes after that.
-    """
-    partial = np.zeros(len(found.first), np.bool_)
-    sources = dict[str, tuple[Integers, Integers]]()
-    winners = np.flatnonzero(found.newest != NONE)
-    if changes.kept is None or not len(winners):
-        return Filled(sources, partial)
-    lists = changes.kept.take(pa.array(found.newest[winners]))
-    if lists.null_count == len(lists):
-        return Filled(sources, partial)
-    _, group = _groups(changes, apart=apart)
-    for name in lists.flatten().unique().to_pylist():
-        lacks = _mask(listed(changes.kept, name))
-        wants = np.zeros(len(found.first), np.bool_)
-        wants[winners] = _mask(listed(lists, name))
-        alive = np.flatnonzero((changes.row != NONE) & ~lacks & wants[group])
-        best = _best(alive, group, len(found.first), _Rank(changes))
-        there = wants & (best != NONE)
-        sources[name] = found.newest[there], best[there]
-        partial |= wants & ~there
-    return Filled(sources, partial)
+    alive = np.flatnonzero(alive_of(changes, group))
+    return Folded(first, _best(alive, group, len(first), Rank(changes)), tombstone)
 
 
 def earliest(changes: Changes, *, apart: bool = False) -> Folded:
     """The first row of each key, by topic, partition and offset."""
-    first, group = _groups(changes, apart=apart)
+    first, group = groups_of(changes, apart=apart)
     alive = np.flatnonzero(changes.row != NONE)
-    found = _best(alive, group, len(first), _Rank(changes, backwards=True))
+    found = _best(alive, group, len(first), Rank(changes, backwards=True))
     return Folded(first, found, np.full(len(first), NONE))
 
 
@@ -266,7 +225,7 @@ def numbers_of(values: Integers) -> list[int]:
     return found
 
 
-def _groups(changes: Changes, *, apart: bool) -> tuple[Integers, Integers]:
+def groups_of(changes: Changes, *, apart: bool) -> tuple[Integers, Integers]:
     """An entry of each group, and the group of each entry."""
     first, group = grouped(changes.keys)
     places = changes.places
@@ -304,6 +263,12 @@ def grouped(keys: Words) -> tuple[Integers, Integers]:
     return order[begins], group
 
 
+def alive_of(changes: Changes, group: Integers) -> Mask:
+    """Which entries have a row, or a deletion, that came before no tombstone of their key."""
+    alive: Mask = ((changes.row != NONE) | changes.gone) & ~_before_a_tombstone(changes, group)
+    return alive
+
+
 def _before_a_tombstone(changes: Changes, group: Integers) -> Mask:
     """Which rows came before a tombstone of their key in the same partition of Kafka."""
     there = changes.tombstone != NONE
@@ -317,7 +282,7 @@ def _before_a_tombstone(changes: Changes, group: Integers) -> Mask:
 
 
 @dataclass(frozen=True)
-class _Rank:
+class Rank:
     """The order of entries. ``backwards``: by their place alone, the first one last."""
 
     changes: Changes
@@ -335,7 +300,7 @@ class _Rank:
         return found[::-1] if self.backwards else found
 
 
-def _best(alive: Integers, group: Integers, groups: int, rank: _Rank) -> Integers:
+def _best(alive: Integers, group: Integers, groups: int, rank: Rank) -> Integers:
     """The last one of each group's entries that are ``alive``; ``NONE`` where there is none."""
     best = np.full(groups, NONE)
     single = np.bincount(group[alive], minlength=groups)[group[alive]] == 1

@@ -37,38 +37,42 @@ from rivermouth.write.rows import RECORDS, Keyed
 
 
 def latest(pipeline: Pipeline) -> Keyed:
-    """The changes of a batch, one per key; null values delete where ``source.key`` is set."""
+    """The changes of a batch, one per key. Null values delete where ``source.key`` is set, and
+    events do where there is an envelope.
+    """
     order_by, tombstones = pipeline.target.order_by, pipeline.source.key is not None
     names = [each.name for each in pipeline.columns]
     values = {name: f"s.change.row.{quoted(name)}" for name in names}
     ranks = _rank("s.change.row", "s.change._kafka", order_by), _rank("t", "t._kafka", order_by)
-    newer = " > ".join(ranks) if order_by else "s.change IS NOT NULL"
-    events = pipeline.source.envelope is not None
-    goes = f"s.change.gone AND {newer}" if events else "s.change IS NULL"
+    newer = f"s.had_tombstone OR {' > '.join(ranks)}" if order_by else "s.change IS NOT NULL"
+    deletes = tombstones or pipeline.source.envelope is not None
     return Keyed(
         keys=pipeline.target.keys,
         fold=partial(fold, order_by=order_by, tombstones=tombstones, kept=pipeline.kept),
         inserts={**values, **_kept(pipeline), "_kafka": "s.change._kafka"},
-        insert="NOT s.change.gone" if events else "s.change IS NOT NULL",
-        update=f"s.had_tombstone OR {newer}",
+        insert="NOT coalesce(s.change.gone, true)",
+        update=newer,
         updates={**values, **_kept(pipeline, standing=True), "_kafka": "s.change._kafka"},
-        delete=goes if tombstones or events else None,
+        delete=f"s.change IS NULL OR (s.change.gone AND ({newer}))" if deletes else None,
         by_files=ByRow(pipeline.target.keys, Fold(order_by=order_by)),
     )
 
 
 def _kept(pipeline: Pipeline, *, standing: bool = False) -> dict[str, str]:
-    """The values of the columns that an event may not tell: its own, or the newest that is known
-    of those in the batch, and, if a row is ``standing``, in that.
+    """The values of columns that an event may not tell, see ``write.keys.untold``; ``standing``: a
+    row of the key stands.
     """
     order_by = pipeline.target.order_by
-    known, old = "s.told.{0} IS NOT NULL", "NULL"
-    if standing:
-        old = "t.{0}"
-        if order_by:
-            known += f" AND s.told.{{0}}.rank > {_rank('t', 't._kafka', order_by)}"
+    rank = _rank("t", "t._kafka", order_by)
+    told, older = "s.told.{0}.rank", "s.floor IS NULL"
+    known = f"({older} OR {told} > s.floor)"
+    if standing and order_by:
+        known += f" AND {told} > {rank}"
+        older += f" OR {rank} > s.floor"
     value = "CASE WHEN NOT coalesce(array_contains(s.change.kept, {1}), false)"
-    value += f" THEN s.change.row.{{0}} WHEN {known} THEN s.told.{{0}}.value ELSE {old} END"
+    value += f" THEN s.change.row.{{0}} WHEN {told} IS NOT NULL AND {known} THEN s.told.{{0}}.value"
+    value += f" WHEN NOT s.had_tombstone AND ({older}) THEN t.{{0}}" if standing else ""
+    value += " ELSE s.change.row.{0} END"
     return {each: value.format(quoted(each), literal(each)) for each in pipeline.kept}
 
 
@@ -78,42 +82,44 @@ def fold(
     """One row per key: ``key_columns``, ``records``, ``had_tombstone``, and the newest ``change``.
 
     ``change`` STRUCT<row, _kafka, gone> is null where nothing came after the last tombstone.
-    ``gone``: it is an event that deletes. Events and ``tombstones`` do not come together. Where
-    events may not tell ``kept`` columns, ``change`` has the names of those, and ``told`` the newest
-    ``value`` of each with its ``rank``.
+    ``gone``: it is an event that deletes, and not one of the ``tombstones``. Where events may not
+    tell ``kept`` columns, ``change`` has the names of those, ``told`` the newest ``value`` of each
+    with its ``rank``, and ``floor`` is the rank of the newest event that deletes.
     """
     names = ("key_columns", "row", "_kafka", "tombstone", *(("kept",) if kept else ()))
     keyed, stands = good.select(*names), F.lit(True)
+    is_event = F.col("row").isNotNull()
+    gone, dead = F.col("tombstone") & is_event, F.col("tombstone") & ~is_event
     if tombstones:
-        keyed = _with_last_tombstone(keyed)
-        stands = ~F.col("tombstone") & (F.col("last").isNull() | (_offset() > F.col("last")))
-    rank, gone = _rank_column(order_by), F.col("tombstone").alias("gone")
-    change = F.struct("row", "_kafka", gone, *(("kept",) if kept else ()))
+        keyed = _with_last_tombstone(keyed, dead)
+        stands = is_event & (F.col("last").isNull() | (_offset() > F.col("last")))
+    rank = _rank_column(order_by)
+    change = F.struct("row", "_kafka", gone.alias("gone"), *(("kept",) if kept else ()))
     newest = F.max_by(F.when(stands, change), F.when(stands, rank))
-    had = F.bool_or("tombstone") if tombstones else F.lit(False)
-    told = [_told(each, rank).alias(each) for each in kept]
+    had = F.bool_or(dead) if tombstones else F.lit(False)
+    told = [_told(each, rank, stands & ~gone).alias(each) for each in kept]
+    floor = F.max(F.when(stands & gone, rank))
     return keyed.groupBy("key_columns").agg(
         F.count("*").alias(RECORDS),
         had.alias("had_tombstone"),
         newest.alias("change"),
-        *((F.struct(*told).alias("told"),) if told else ()),
+        *((F.struct(*told).alias("told"), floor.alias("floor")) if told else ()),
     )
 
 
-def _told(column: str, rank: Column) -> Column:
-    """The newest value of a column among the rows that tell it; null where none does."""
-    lacks = F.coalesce(F.array_contains("kept", column), F.lit(False))
-    tells = ~F.col("tombstone") & ~lacks
+def _told(column: str, rank: Column, put: Column) -> Column:
+    """The newest value of a column among the rows ``put`` that tell it; null where none does."""
+    tells = put & ~F.coalesce(F.array_contains("kept", column), F.lit(False))
     value = F.struct(F.col("row").getField(column).alias("value"), rank.alias("rank"))
     return F.max_by(F.when(tells, value), F.when(tells, rank))
 
 
-def _with_last_tombstone(keyed: DataFrame) -> DataFrame:
+def _with_last_tombstone(keyed: DataFrame, dead: Column) -> DataFrame:
     """With ``last``, the offset of the last tombstone of the same key and partition, or null."""
     here = Window.partitionBy(
         "key_columns", F.col("_kafka").getField("topic"), F.col("_kafka").getField("partition")
     )
-    return keyed.withColumn("last", F.max(F.when(F.col("tombstone"), _offset())).over(here))
+    return keyed.withColumn("last", F.max(F.when(dead, _offset())).over(here))
 
 
 def _offset() -> Column:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from rivermouth.verification.ledger.entry import Partition
@@ -17,6 +20,7 @@ from rivermouth.verification.proofs.replay import Doubts
 from rivermouth.verification.result import Kind
 from rivermouth.verification.subject import Subject
 from tests.unit.verification.doubles import (
+    KAFKA,
     SCHEMA,
     ZERO,
     MemorySource,
@@ -182,3 +186,39 @@ def test_expected_rows_are_counted(tmp_path: Path) -> None:
 
 def test_keys_are_shown_as_people_read_them() -> None:
     assert (shown_key((5,)), shown_key((5, "eu"))) == ("5", "(5, eu)")
+
+
+UNTOLD = "__debezium_unavailable_value"
+
+
+@pytest.mark.parametrize(
+    ("facts", "source", "right"),
+    [
+        ({}, MemorySource(), [UNTOLD]),
+        ({"readable": EXPIRED}, MemorySource(), [UNTOLD, "long", None]),
+        ({}, MemorySource(compacted=frozenset({"t"})), [UNTOLD, "long", None]),
+    ],
+    ids=["all is there", "expired", "compacted"],
+)
+def test_a_value_that_nobody_tells_may_be_that_of_a_record_that_is_gone(
+    tmp_path: Path, facts: dict[str, Any], source: MemorySource, right: Sequence[str | None]
+) -> None:
+    """Also where it is certain which row stands: here each one replaces the one before."""
+    columns = ["id", "note"]
+    its = {"keys": ["id"], "envelope": "debezium", "schema": "id BIGINT, note STRING"}
+    config = configured(tmp_path, mode="upsert", **its)
+    decoder = config.pipelines["p"].decoder
+    every = [replace(each, decoder=decoder) for each in ENTRIES]
+    event = {"op": "u", "after": {"id": 1, "note": UNTOLD}}
+    put = Change(1, ZERO, 12, (), 5000, json.dumps(event).encode())
+    schema = pa.schema([("id", pa.int64()), ("note", pa.string()), ("_kafka", KAFKA)])
+
+    def is_right(note: str | None) -> bool:
+        asked = subject(config, source, *every, **facts)
+        readers = EntryReaders(asked, schema, columns)
+        rule, doubts = Latest(ordered=False), Doubts(tmp_path / "doubts")
+        check = KeyCheck(asked, Comparison(columns), readers, rule, doubts, NOTHING)
+        check.check((1,), [put], [Row(ZERO, 12, (1, note), 5000)])
+        return not found(asked)
+
+    assert [each for each in (UNTOLD, "long", None) if is_right(each)] == right

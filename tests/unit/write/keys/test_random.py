@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Pipeline
+from rivermouth.verification.proofs.key_rules import Change
+from rivermouth.verification.proofs.keyed import Latest
 from rivermouth.write.files import writing
 from tests.unit.write.keys.world import KeyedTable, Record, Value, a_pipeline
 
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.unit
 ORDERS = [(), ("rank",), ("text", "rank"), ("text",)]
 KEYS = [("id",), ("id", "name"), ("name",)]
 PARTITIONS = [(), ("id",), ("rank",), ("rank", "id")]
+UNTOLD = "__debezium_unavailable_value"
 Key = tuple[Any, ...]
 
 
@@ -50,6 +54,8 @@ class Topic:
         if (source.key or source.envelope) and dice.random() < 0.2:
             return Record(partition, offset, key, None)
         text = dice.choice([None, "", "x", "same 8 bA", "same 8 bB"])
+        if "text" in self._pipeline.kept and dice.random() < 0.4:
+            text = UNTOLD
         value = {**named, "rank": dice.choice([None, 1, 2]), "text": text}
         gone = source.envelope is not None and dice.random() < 0.3
         return Record(partition, offset, key, value, gone)
@@ -59,8 +65,9 @@ class Model:
     """The rows as the docs say."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._target, self._events = pipeline.target, pipeline.source.envelope is not None
+        self._target, self._deletes = pipeline.target, pipeline.source.key is not None
         self.rows: dict[Key, Record] = {}
+        self.texts: dict[Key, str | None] = {}
 
     def take(self, records: Sequence[Record]) -> None:
         of_key: dict[Key, list[Record]] = defaultdict(list)
@@ -69,11 +76,13 @@ class Model:
         for key, same in of_key.items():
             if self._target.mode == "insert":
                 self.rows.setdefault(key, same[0])
+                self.texts[key] = (self.rows[key].value or {})["text"]
             else:
                 self._latest(key, same)
+        self.texts = {key: text for key, text in self.texts.items() if key in self.rows}
 
     def _latest(self, key: Key, same: Sequence[Record]) -> None:
-        dead = (each for each in same if each.value is None and not self._events)
+        dead = (each for each in same if each.value is None and self._deletes)
         last = {each.partition: each.offset for each in dead}
         alive = [e for e in same if e.value is not None and e.offset > last.get(e.partition, -1)]
         alive = [e for e in alive if not self._is_bad(e)]
@@ -85,9 +94,25 @@ class Model:
             return
         ordered = bool(self._target.order_by)
         if old is None or last or not ordered or self._rank(newest) > self._rank(old):
+            self.texts[key] = self._text(key, newest, alive, None if last else old)
             self.rows[key] = newest
             if newest.gone:
                 del self.rows[key]
+
+    def _text(
+        self, key: Key, newest: Record, alive: Sequence[Record], old: Record | None
+    ) -> str | None:
+        """That of the newest row, or that of the newest row before it that tells it."""
+        ordered = bool(self._target.order_by)
+        found: str | None = UNTOLD
+        if old is not None:
+            found = self.texts[key]
+        if old is not None and ordered:
+            alive = [each for each in alive if self._rank(each) > self._rank(old)]
+        for each in sorted(alive, key=self._rank):
+            text = (each.value or {})["text"]
+            found = UNTOLD if each.gone else found if text == UNTOLD else text
+        return found
 
     def _is_bad(self, record: Record) -> bool:
         """Whether it is a deletion that does not tell its place in the order."""
@@ -100,23 +125,57 @@ class Model:
         return *((each is not None, each) for each in named), record.partition, record.offset
 
 
-@pytest.mark.parametrize("seed", range(32))
+class OfVerify:
+    """The rows as the rule of ``verify`` has them."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._target, self._source = pipeline.target, pipeline.source
+        self._changes: dict[Key, list[Change]] = defaultdict(list)
+
+    def take(self, batch: int, records: Sequence[Record]) -> None:
+        for each in records:
+            value: Value = each.value or {}
+            order = tuple(value.get(name) for name in self._target.order_by)
+            if (each.value is None and self._source.key is None) or (each.gone and None in order):
+                continue
+            key = tuple(each.key[name] for name in self._target.keys)
+            text = None if each.value is None else json.dumps(value["text"]).encode()
+            place = ("t", each.partition), each.offset
+            self._changes[key].append(Change(batch, *place, order, 0, text, (), each.gone))
+
+    def texts(self) -> dict[Key, str | None]:
+        """The text of each key: of its row, or of the newest row before it that tells it."""
+        rule, texts = Latest(ordered=bool(self._target.order_by)), dict[Key, str | None]()
+        for key, changes in self._changes.items():
+            found = rule.expected(changes, 0, certain=True)
+            if found.row is not None:
+                every = (json.loads(each.value or b"") for each in (found.row, *found.before))
+                texts[key] = next((each for each in every if each != UNTOLD), UNTOLD)
+        return texts
+
+
+@pytest.mark.parametrize("seed", range(48))
 def test_rows_by_key_are_those_of_a_plain_fold(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "_RECORDS", 7)  # so that tasks fold several times
     dice = random.Random(seed)
     pipeline = a_random_pipeline(dice)
-    table, topic, model = KeyedTable(tmp_path / "t", pipeline), Topic(dice, pipeline), None
-    model = Model(pipeline)
-    for _ in range(8):
+    table, topic = KeyedTable(tmp_path / "t", pipeline), Topic(dice, pipeline)
+    model, of_verify = Model(pipeline), OfVerify(pipeline)
+    for number in range(8):
         records = [topic.record() for _ in range(dice.randrange(40))]
         tasks: list[list[Record]] = [[] for _ in range(dice.randrange(1, 4))]
         for each in records:
             tasks[each.partition % len(tasks)].append(each)
         table.land(*(sorted(e, key=lambda each: (each.partition, each.offset)) for e in tasks))
         model.take(records)
+        of_verify.take(number, records)
         expected = {key: (each.partition, each.offset) for key, each in model.rows.items()}
         assert table.state() == expected, pipeline.target
+        texts = {tuple(e[n] for n in pipeline.target.keys): e["text"] for e in table.rows()}
+        assert texts == model.texts, pipeline.target
+        if pipeline.target.mode == "upsert":
+            assert texts == of_verify.texts(), pipeline.target
         if dice.random() < 0.2:
             table.restart()

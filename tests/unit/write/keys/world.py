@@ -193,7 +193,8 @@ def a_pipeline(
 ) -> Pipeline:
     """Of the columns ``id``, ``name``, ``rank`` and ``text``. ``events``: records are such."""
     source: dict[str, Any] = {"topics": ("t",), "format": "json"}
-    source |= {"envelope": "debezium"} if events else {"key": "json"} if tombstones else {}
+    source |= {"envelope": "debezium"} if events else {}
+    source |= {"key": "json"} if tombstones else {}
     target |= {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
     target |= {"order_by": tuple(order_by)} if order_by else {}
     columns = "id BIGINT, name STRING, rank INT, text STRING"
