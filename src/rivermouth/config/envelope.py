@@ -18,7 +18,7 @@ from rivermouth.config.values import read_name
 
 OPERATION = "_op"
 """The column of an append that gets what happened, unless it has a path of its own."""
-_WORDS = ("op", "data", "before", "delete_when", "skip_when", "truncate_when", "put_when")
+_WORDS = ("op", "data", "before", "old", "delete_when", "skip_when", "truncate_when", "put_when")
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class Envelope:
     """Where an event says what happened. Paths are those of ``columns``; of several the first that
     has a value counts.
 
-    ``op`` names what happened, ``data`` the row after it, and ``before`` what is told of a row that
-    was deleted; an empty path is the record itself. Where ``op`` is one of ``delete_when``, the row
+    ``op`` names what happened, ``data`` the row after it, ``before`` what is told of a row that was
+    deleted, and ``old`` what the row had before it was put, or what has changed of that; an empty
+    path is the record itself. Where ``op`` is one of ``delete_when``, the row
     goes; of ``skip_when``, nothing happened to a row; of ``truncate_when``, all rows went. All
     others put the row, or only those of ``put_when`` where there are any. ``roots`` are ahead of a
     path that begins at the record: of a wrapper, which may be there, and of none. ``wires`` say how
@@ -40,6 +41,7 @@ class Envelope:
     data: tuple[str, ...]
     before: tuple[str, ...]
     delete_when: tuple[str, ...]
+    old: tuple[str, ...] = ()
     skip_when: tuple[str, ...] = ()
     truncate_when: tuple[str, ...] = ()
     put_when: tuple[str, ...] = ()
@@ -81,6 +83,7 @@ PRESETS: Mapping[str, Envelope] = {
         op=("payload.op", "op"),
         data=("payload.after", "after"),
         before=("payload.before", "before"),
+        old=("payload.before", "before"),
         delete_when=("d",),
         skip_when=("m",),
         truncate_when=("t",),
@@ -94,6 +97,7 @@ PRESETS: Mapping[str, Envelope] = {
         op=("type",),
         data=("data",),
         before=("data",),
+        old=("old",),
         delete_when=("delete",),
         skip_when=(
             *("bootstrap-start", "bootstrap-complete"),
@@ -139,7 +143,7 @@ def read_envelope(value: object) -> Envelope:
         if name not in value:
             faults.append(Fault(Kind.MISSING_KEY, f"{{path}} lacks {name}", fix=_EXAMPLE))
     found = {name: _texts(name, value[name], faults) for name in _WORDS if name in value}
-    for name in ("op", "data", "before"):
+    for name in ("op", "data", "before", "old"):
         faults += _path_faults(name, found.get(name, ()))
     checked(None, faults)
     data = found.get("data", ("",))
@@ -148,6 +152,7 @@ def read_envelope(value: object) -> Envelope:
         data=data,
         before=found.get("before", data),
         delete_when=found["delete_when"],
+        old=found.get("old", found.get("before", ())),
         skip_when=found.get("skip_when", ()),
         truncate_when=found.get("truncate_when", ()),
         put_when=found.get("put_when", ()),
@@ -235,7 +240,8 @@ class Events:
     """What is read of events: columns of the record, and in these the paths of what is made.
 
     ``put`` are those of each column in an event that puts a row, ``deleted`` in one that deletes
-    it; empty: the column is null there.
+    it; empty: the column is null there. ``old`` are those of the keys that a row had before it was
+    put.
     """
 
     reading: tuple[Column, ...]
@@ -244,12 +250,17 @@ class Events:
     before: From
     put: tuple[From, ...]
     deleted: tuple[From, ...]
+    old: tuple[From, ...]
 
 
 def events_of(
-    envelope: Envelope, columns: Sequence[Column], fields: Sequence[From], deleted: Sequence[str]
+    envelope: Envelope,
+    columns: Sequence[Column],
+    fields: Sequence[From],
+    deleted: Sequence[str],
+    keys: Sequence[str],
 ) -> Events:
-    """For these columns, of which ``deleted`` are told of a deleted row.
+    """For these columns, of which ``deleted`` are told of a deleted row, and ``keys`` name a row.
 
     Raises ``Refused`` where two columns take one field as two types.
     """
@@ -265,9 +276,14 @@ def events_of(
         of(each.name, envelope.before) if each.name in deleted else From(each.name, ())
         for each in columns
     )
+    old = [
+        of(each.name, envelope.old) if each.name in keys else From(each.name, ())
+        for each in columns
+    ]
     op = From("op", envelope.op)
     every = [(Column(op.column, "STRING"), op)]
     every += [*zip(columns, put, strict=True), *zip(columns, gone, strict=True)]
+    every += zip(columns, old, strict=True)
     asked = [
         (Column(str(n), column.type), From(str(n), of_.texts))
         for n, (column, of_) in enumerate(every)
@@ -275,7 +291,7 @@ def events_of(
     ]
     read = reading([column for column, _ in asked], [of_ for _, of_ in asked])
     data, before = From("data", envelope.data), From("before", envelope.before)
-    return Events(read, op, data, before, put, gone)
+    return Events(read, op, data, before, put, gone, tuple(each for each in old if each.texts))
 
 
 def _placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:
@@ -320,7 +336,7 @@ def are_event_fields(
         return
     deleted = {*keys, *order_by} if keys else {each.name for each in schema}
     try:
-        found = events_of(envelope, schema, fields, sorted(deleted))
+        found = events_of(envelope, schema, fields, sorted(deleted), keys)
     except Refused as refused:
         yield from refused.faults
         return

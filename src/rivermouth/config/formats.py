@@ -81,6 +81,7 @@ REASONS: Mapping[str, str] = {
     "RM615": "the record is not an event that says what happened to which row",
     "RM616": "an event by which all rows of the source went",
     "RM617": "an event that creates a row and does not tell all of its values",
+    "RM618": "an event that changes the key of a row",
 }
 """Why a record of any format may go to quarantine, by code."""
 

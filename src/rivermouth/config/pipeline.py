@@ -255,7 +255,8 @@ class Pipeline(Model):
             return None
         of_keys = {*self.target.keys, *self.target.order_by}
         names = [e.name for e in self.columns if self.shape.adds or e.name in of_keys]
-        return events_of(self.source.envelope, self.written, self.fields, names)
+        keys = self.target.keys if self.shape.keyed else ()
+        return events_of(self.source.envelope, self.written, self.fields, names, keys)
 
     @property
     def key_form(self) -> KeyForm | None:

@@ -102,6 +102,8 @@ TRUNCATED = "RM616"
 """The code of an event by which all rows went."""
 NOT_TOLD = "RM617"
 """The code of an event that creates a row, and does not tell a value of it."""
+OTHER_KEY = "RM618"
+"""The code of an event by which a row has another key."""
 _LONGEST = 200
 REFUSAL = "RM600: a record of this batch goes to quarantine"
 """The error of a task, or of a job, that met a bad record where it takes none."""

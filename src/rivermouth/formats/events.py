@@ -17,6 +17,7 @@ from rivermouth.formats.arrow import (
     NO_EVENT,
     NO_FIELD,
     NOT_TOLD,
+    OTHER_KEY,
     SKIPPED,
     TRUNCATED,
     Decoded,
@@ -35,7 +36,8 @@ class Events:
     """Decodes events, which ``inner`` decodes, by an ``envelope``; it can be pickled.
 
     Of each field of ``row`` ``put`` are its paths in an event that puts a row, and ``deleted`` in
-    one that deletes it. ``kept`` may have values that are not told. ``op``, ``data`` and
+    one that deletes it; ``old`` are those of the keys that the row had before. ``kept`` may have
+    values that are not told. ``op``, ``data`` and
     ``before`` are those of the envelope. ``ordered`` are the columns by which rows are ordered: a
     deletion has to tell them. ``empty``: a row in which all is null is none that shares no field
     with the columns.
@@ -49,6 +51,7 @@ class Events:
     before: tuple[Steps, ...]
     put: PerColumn
     deleted: PerColumn
+    old: Mapping[str, tuple[Steps, ...]]
     kept: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
     empty: bool = False
@@ -69,7 +72,8 @@ class Events:
         row = pa.struct(list(schema_of(columns)))
         one = (paths.op.paths, _record(paths.data), _record(paths.before))
         put, gone = (tuple(e.paths for e in each) for each in (paths.put, paths.deleted))
-        return cls(inner, row, envelope, *one, put, gone, tuple(kept), tuple(ordered), empty)
+        old = {each.column: each.paths for each in paths.old}
+        return cls(inner, row, envelope, *one, put, gone, old, tuple(kept), tuple(ordered), empty)
 
     def decode(self, values: pa.Array) -> Decoded:
         """See ``formats.arrow.InArrow``; the rows of ``deletes`` have what is told of them."""
@@ -92,6 +96,7 @@ class Events:
         codes = [found.codes, code_where(pc.and_(read, skips), SKIPPED)]
         codes += [code_where(pc.and_(read, empties), TRUNCATED), code_where(lacks, NO_EVENT)]
         codes.append(code_where(placeless, NO_EVENT))
+        codes.append(code_where(pc.and_(put, self._other_key(events, rows)), OTHER_KEY))
         untold = pc.and_(_is_one(op, its.create_when), kept.is_valid())
         codes.append(code_where(pc.and_(put, untold), NOT_TOLD))
         reasons = [found.reasons]
@@ -111,6 +116,15 @@ class Events:
         found = {e: _is_text(rows.field(e), self.envelope.unavailable) for e in self.kept}
         found = {name: these for name, these in found.items() if these.true_count}
         return _names(found) if found else pa.nulls(len(rows), KEPT)
+
+    def _other_key(self, events: pa.StructArray, rows: pa.StructArray) -> pa.BooleanArray:
+        """Which events tell that the row had another key before."""
+        found = pa.repeat(False, len(rows))
+        for name, paths in self.old.items():
+            now = rows.field(name)
+            differs = pc.not_equal(at_first(events, paths, now.type), now)
+            found = pc.or_(found, pc.fill_null(differs, False))
+        return found
 
     def _without_order(self, rows: pa.StructArray) -> pa.BooleanArray:
         """Which rows lack a value by which they are ordered: any row that stands would be newer."""

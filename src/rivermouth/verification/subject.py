@@ -202,8 +202,10 @@ class Subject:
         every = its.get(FIELDS, ())
         deleted = every if shape.adds else [*target.keys, *target.order_by]
         empty = its.get("on_empty") == "null"
-        ordered = target.order_by
-        return Told(envelope, paths or {}, deleted, needed, ordered, shape.keyed, empty)
+        keys = target.keys if shape.keyed else ()
+        return Told(
+            envelope, paths or {}, deleted, needed, target.order_by, keys, shape.keyed, empty
+        )
 
     def _of_format(
         self,

@@ -57,7 +57,8 @@ GOES = {"id": 1, "n": None, "lsn": 9}
 AS_THEY_STAND: list[Case] = [
     (debezium("c", 7, after=ROW), None, PUT, False),
     (debezium("r", 7, after=ROW), None, PUT, False),
-    (debezium("u", 7, before={"id": 5, "n": "?"}, after=ROW), None, PUT, False),
+    (debezium("u", 7, before={"id": 1, "n": "?"}, after=ROW), None, PUT, False),
+    (debezium("u", 7, before={"id": 5, "n": "?"}, after=ROW), "RM618", None, False),
     ({"schema": {"type": "struct"}, "payload": debezium("c", 7, after=ROW)}, None, PUT, False),
     (debezium("d", 9, before={"id": 1}), None, GOES, True),
     (debezium("d", 9, before={"id": 1, "n": 5}), None, GOES, True),
@@ -91,6 +92,7 @@ BY_PATHS: list[Case] = [
     ({"meta": {"kind": "put"}, "row": ROW}, None, {"id": 1, "n": "x"}, False),
     ({"meta": {"kind": "gone"}, "old": {"id": 1}}, None, {"id": 1, "n": None}, True),
     ({"meta": {"kind": "beat"}}, "skipped", None, False),
+    ({"meta": {"kind": "put"}, "row": ROW, "old": {"id": 5}}, "RM618", None, False),
     ({"row": ROW}, "RM615", None, False),
     ({"meta": {"kind": "gone"}, "row": ROW}, "RM615", None, False),
 ]
@@ -109,6 +111,7 @@ DMS: list[Case] = [
 MAXWELL: list[Case] = [
     ({"type": "insert", "data": ROW}, None, {"id": 1, "n": "x"}, False),
     ({"type": "update", "data": ROW, "old": {"n": "y"}}, None, {"id": 1, "n": "x"}, False),
+    ({"type": "update", "data": ROW, "old": {"id": 5}}, "RM618", None, False),
     ({"type": "delete", "data": ROW}, None, {"id": 1, "n": None}, True),
     ({"type": "bootstrap-start", "data": {}}, "skipped", None, False),
 ]

@@ -20,7 +20,8 @@ class Told:
 
     ``deleted`` are the columns that are told of a deleted row, ``required`` those that are NOT
     NULL, and ``empty`` whether a row may have no value at all. ``by_key``: an event that deletes
-    leaves no row; it has to tell the columns ``ordered``, by which rows are ordered.
+    leaves no row; it has to tell the columns ``ordered``, by which rows are ordered; and no event
+    may tell that the ``keys`` of a row were others before.
     """
 
     envelope: Mapping[str, Sequence[str]]
@@ -28,6 +29,7 @@ class Told:
     deleted: Sequence[str]
     required: Sequence[str]
     ordered: Sequence[str]
+    keys: Sequence[str]
     by_key: bool
     empty: bool
 
@@ -47,7 +49,7 @@ class Told:
 
     def above(self, base: str) -> list[Steps]:
         """The paths of rows; an empty one is the record itself."""
-        return [steps(each) if each else [] for each in self.envelope[base]]
+        return [steps(each) if each else [] for each in self.envelope.get(base, ())]
 
     def is_untold(self, value: Any, kind: pa.DataType) -> bool:
         """Whether a value stands for one that is not told."""
@@ -55,6 +57,16 @@ class Told:
             return len(value) == 1 and self.is_untold(value[0], kind.value_type)
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         return isinstance(text, str) and text in self.envelope.get("unavailable", [])
+
+    def check(self, row: Mapping[str, Any], was: Mapping[str, Any], *, goes: bool) -> None:
+        """Raises Undecodable where a row may not be so: it ``goes``, or ``was`` its key before."""
+        if not self.empty and all(each is None for each in row.values()):
+            raise Undecodable("it has none of the fields of the schema")
+        if any(row.get(each) is None for each in (self.ordered if goes else self.required)):
+            why = "a deletion without a place in the order" if goes else "a NOT NULL column is null"
+            raise Undecodable(why)
+        if any(each is not None and each != row[name] for name, each in was.items()):
+            raise Undecodable("the row had another key before")
 
     def happened(self, op: Any) -> bool:
         """Whether the row was deleted, else it was put.
@@ -85,14 +97,15 @@ def events(
     every = [each for each in settings.get(FIELDS, ()) if columns]
     put = {each: told.of(each, "data") for each in every}
     gone = {each: told.of(each, "before") for each in every if each in told.deleted}
+    old = {each: told.of(each, "old") for each in every if each in told.keys}
     kinds: dict[str, Any] = {}
     for each in op:
         note(kinds, each, pa.string())
-    for paths in (put, gone):
+    for paths in (put, gone, old):
         for name, its in paths.items():
             for each in its:
                 note(kinds, each, schema.field(name).type)
-    fields = [*dict.fromkeys(str(each[0]) for each in (*op, *_all(put), *_all(gone)))]
+    fields = [*dict.fromkeys(str(each[0]) for each in (*op, *_all(put), *_all(gone), *_all(old)))]
     types = pa.schema([(name, type_of(each)) for name, each in kinds.items()])
     inner = make(types, [*kinds], {**settings, FIELDS: fields})
 
@@ -107,13 +120,9 @@ def events(
             raise Undecodable("the event has no row")
         paths = gone if deletes else put
         row = {name: first(record, its) for name, its in paths.items()}
-        if not told.empty and all(each is None for each in row.values()):
-            raise Undecodable("it has none of the fields of the schema")
-        if not (deletes and told.by_key) and any(row.get(each) is None for each in told.required):
-            raise Undecodable("a column that is NOT NULL is null")
+        was = {} if deletes else {name: first(record, its) for name, its in old.items()}
         goes = deletes and told.by_key
-        if goes and any(row.get(each) is None for each in told.ordered):
-            raise Undecodable("a deletion without a place in the order")
+        told.check(row, was, goes=goes)
         values = {each: row.get(each) for each in columns} | {GONE: goes}
         if told.by_key:
             may = [each for each in every if each not in told.deleted and row.get(each) is not None]
