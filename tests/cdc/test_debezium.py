@@ -13,20 +13,25 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 COLUMNS = "id BIGINT, name STRING NOT NULL, amount DECIMAL(12,2), born DATE, at TIMESTAMP"
-COLUMNS += ", note STRING, lsn BIGINT"
+COLUMNS += ", note STRING, counts ARRAY<BIGINT>, marks ARRAY<STRING>, lsn BIGINT"
 NAMES = ("id", "name", "amount", "born", "note")
 TABLE = """CREATE TABLE {} (id BIGINT PRIMARY KEY, name TEXT NOT NULL, amount NUMERIC(12,2),
- born DATE, at TIMESTAMPTZ, note TEXT)"""
-TOAST = "ALTER TABLE {} ALTER note SET STORAGE EXTERNAL"
-"""Long notes lie beside the rows: an event tells none that has not changed."""
+ born DATE, at TIMESTAMPTZ, note TEXT, counts BIGINT[], marks UUID[])"""
+LONG = ("note", "counts", "marks")
+"""Long values lie beside the rows: an event tells none that has not changed."""
+TOAST = "ALTER TABLE {} " + ", ".join(f"ALTER {each} SET STORAGE EXTERNAL" for each in LONG)
+ARRAYS = ("counts", "marks")
 CHANGES = (
     "INSERT INTO {} SELECT n, 'name ' || n, n / 7.0, DATE '2020-01-01' + n,"
     " TIMESTAMPTZ '2026-01-01 10:00:00.123456+02' + n * INTERVAL '1 hour',"
-    " CASE WHEN n % 3 = 0 THEN repeat(md5(n::text), 200) END"
+    " CASE WHEN n % 3 = 0 THEN repeat(md5(n::text), 200) END,"
+    " CASE WHEN n % 4 = 0 THEN ARRAY(SELECT n * generate_series(1, 500)) END,"
+    " CASE WHEN n % 4 = 1 THEN ARRAY(SELECT md5(k::text)::uuid FROM generate_series(1, 300) k) END"
     " FROM generate_series(1, 50) AS n",
     "UPDATE {} SET amount = NULL, name = 'new ''' || name WHERE id % 5 = 0",
     "DELETE FROM {} WHERE id % 7 = 0",
-    "UPDATE {} SET id = id + 1000 WHERE id % 11 = 0 AND note IS NULL",
+    "UPDATE {} SET id = id + 1000 WHERE id % 11 = 0"
+    " AND coalesce(note, counts::text, marks::text) IS NULL",
     "INSERT INTO {} VALUES (7, 'again', 1.5, NULL, NULL, repeat('x', 9000))",
     "UPDATE {} SET amount = 3 WHERE id IN (7, 9)",
 )
@@ -34,7 +39,9 @@ CHANGES = (
 
 def source(database: Postgres, table: str) -> list[tuple[object, ...]]:
     text = "to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
-    rows = database.rows(f"SELECT {', '.join(NAMES)}, {text} AS at FROM {table} ORDER BY id")
+    arrays = ", ".join(f"array_to_string({each}, ',') AS {each}" for each in ARRAYS)
+    names = f"{', '.join(NAMES)}, {arrays}, {text} AS at"
+    rows = database.rows(f"SELECT {names} FROM {table} ORDER BY id")
     return [tuple(each.values()) for each in rows]
 
 
@@ -46,7 +53,8 @@ def target(lake: Lake, table: str) -> list[tuple[object, ...]]:
     for each in sorted(lake.rows(table), key=lambda each: each["id"]):
         at = each["at"]
         when = None if at is None else at.strftime("%Y-%m-%dT%H:%M:%S.%f")
-        found.append((*(shown(each[name]) for name in NAMES), when))
+        arrays = (None if each[n] is None else ",".join(map(str, each[n])) for n in ARRAYS)
+        found.append((*(shown(each[name]) for name in NAMES), *arrays, when))
     return found
 
 

@@ -32,8 +32,9 @@ class Envelope:
     goes; of ``skip_when``, nothing happened to a row; of ``truncate_when``, all rows went. All
     others put the row, or only those of ``put_when`` where there are any. ``roots`` are ahead of a
     path that begins at the record: of a wrapper, which may be there, and of none. ``wires`` say how
-    values of a type are written in JSON, see ``paths.WIRES``. A text, or bytes, that is
-    ``unavailable`` stands for a value that is not told, since it has not changed. Events of
+    values of a type are written in JSON, see ``paths.WIRES``. The text ``unavailable``, in the form
+    that the type of a column has for it, stands for a value that is not told, since it has not
+    changed; without one all values are told. Events of
     ``create_when`` have to tell all: there is no earlier row.
     """
 
@@ -47,14 +48,18 @@ class Envelope:
     put_when: tuple[str, ...] = ()
     roots: tuple[str, ...] = ("",)
     wires: Mapping[str, str] = field(default_factory=dict)
-    unavailable: tuple[str, ...] = ()
+    unavailable: str = ""
     create_when: tuple[str, ...] = ()
 
     @property
     def given(self) -> dict[str, list[str]]:
         """The same as JSON, as the ledger names it; without what is empty."""
         facts = asdict(replace(self, wires={}))
-        return {name: [*each] for name, each in facts.items() if each}
+        return {
+            name: [each] if name == "unavailable" else [*each]
+            for name, each in facts.items()
+            if each
+        }
 
 
 _BY_DECIMALS = {"precise": {"DECIMAL": "unscaled"}, "string": {}, "double": {}}
@@ -75,7 +80,11 @@ MODES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 
 Where the precision of a column decides about the unit, the column has to name it.
 """
-TOLD = ("STRING", "BINARY", "ARRAY<STRING>")
+PLACEHOLDER = "unavailable.value.placeholder"
+TOLD = (
+    *("STRING", "BINARY", "ARRAY<STRING>", "ARRAY<BINARY>", "ARRAY<INT>", "ARRAY<BIGINT>"),
+    "MAP<STRING, STRING>",
+)
 """The types of columns whose value may be ``unavailable``."""
 DEBEZIUM = "debezium"
 PRESETS: Mapping[str, Envelope] = {
@@ -90,7 +99,7 @@ PRESETS: Mapping[str, Envelope] = {
         put_when=("c", "r", "u"),
         roots=("payload.", ""),
         wires={**_BY_DECIMALS["precise"], **_BY_TIMES["adaptive"]},
-        unavailable=("__debezium_unavailable_value",),
+        unavailable="__debezium_unavailable_value",
         create_when=("c", "r"),
     ),
     "maxwell": Envelope(
@@ -161,15 +170,18 @@ def read_envelope(value: object) -> Envelope:
 
 def _debezium(options: object) -> Envelope:
     """With the options that its connector has. Raises ``Refused``."""
+    fix = f"it may have: {', '.join((*MODES, PLACEHOLDER))}"
     if not isinstance(options, Mapping):
-        message, fix = "{path} must be a mapping, not {value}", f"it may have: {', '.join(MODES)}"
+        message = "{path} must be a mapping, not {value}"
         raise Refused(Fault(Kind.WRONG_TYPE, message, path=(DEBEZIUM,), fix=fix))
     faults: list[Fault] = []
-    wires = dict[str, str]()
+    wires, known = dict[str, str](), PRESETS[DEBEZIUM]
     for name in {**MODES, **options}:
+        path: KeyPath = (DEBEZIUM, str(name))
+        if name == PLACEHOLDER:
+            known = replace(known, unavailable=_placeholder(options[name], path, faults))
+            continue
         if name not in MODES:
-            fix = f"it may have: {', '.join(MODES)}"
-            path: KeyPath = (DEBEZIUM, str(name))
             faults.append(
                 Fault(Kind.UNKNOWN_KEY, "{path} is not known", path=path, fix=fix, at_key=True)
             )
@@ -179,7 +191,18 @@ def _debezium(options: object) -> Envelope:
             wires |= MODES[name][mode]
         except Refused as refused:
             faults += (replace(each, path=(DEBEZIUM, name)) for each in refused.faults)
-    return checked(replace(PRESETS[DEBEZIUM], wires=wires), faults)
+    return checked(replace(known, wires=wires), faults)
+
+
+def _placeholder(value: object, path: KeyPath, faults: list[Fault]) -> str:
+    if isinstance(value, str) and value and not value.startswith("hex:"):
+        return value
+    message, fix = (
+        "{path} must be a text, not {value}",
+        "write hex: octets as the text that they are",
+    )
+    faults.append(Fault(Kind.BAD_VALUE, message, path=path, fix=fix))
+    return ""
 
 
 _EXAMPLE = "for example envelope: {op: type, data: row, delete_when: [delete]}"
@@ -214,7 +237,10 @@ _OF_DEBEZIUM: Schema = {
     "properties": {
         DEBEZIUM: {
             "type": "object",
-            "properties": {name: {"enum": [*each]} for name, each in MODES.items()},
+            "properties": {
+                **{name: {"enum": [*each]} for name, each in MODES.items()},
+                PLACEHOLDER: {"type": "string"},
+            },
             "additionalProperties": False,
         }
     },

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -113,7 +116,7 @@ class Events:
 
     def _untold(self, rows: pa.StructArray) -> pa.ListArray:
         """The columns that each row does not tell; null where it tells all."""
-        found = {e: _is_text(rows.field(e), self.envelope.unavailable) for e in self.kept}
+        found = {e: _is_placeholder(rows.field(e), self.envelope.unavailable) for e in self.kept}
         found = {name: these for name, these in found.items() if these.true_count}
         return _names(found) if found else pa.nulls(len(rows), KEPT)
 
@@ -176,15 +179,47 @@ def _of_nulls(rows: pa.StructArray) -> pa.BooleanArray:
     return found
 
 
-def _is_text(column: pa.Array, words: Sequence[str]) -> pa.BooleanArray:
-    """Where a text, the bytes, or the only element of a list is one of the words."""
-    if pa.types.is_list(column.type):
-        alone = pc.equal(pc.list_value_length(column), 1)
-        first = pc.list_element(pc.if_else(alone, column, pa.scalar([""], column.type)), 0)
-        return pc.and_(pc.fill_null(alone, False), _is_text(first, words))
-    if pa.types.is_binary(column.type):
-        return pc.is_in(column, value_set=pa.array([e.encode() for e in words], pa.binary()))
-    return pc.is_in(column, value_set=pa.array(words, pa.string()))
+def _is_placeholder(column: pa.Array, text: str) -> pa.BooleanArray:
+    """Where a ``text`` stands in the form that Debezium's connector for PostgreSQL gives it in a
+    column of the type; see ``UnchangedToastedPlaceholder`` there.
+    """
+    kind, raw = column.type, text.encode()
+    if pa.types.is_map(kind):
+        return _is_map(column, text)
+    if pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
+        return _is_list(column, [*np.frombuffer(raw, np.int8).tolist()])
+    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+        named = str(uuid.UUID(bytes=hashlib.md5(raw).digest(), version=3))  # as Java does
+        return pc.or_(_is_list(column, [text]), _is_list(column, [named]))
+    if pa.types.is_list(kind):
+        return _is_list(column, [raw])
+    if pa.types.is_binary(kind):
+        return pc.is_in(column, value_set=pa.array([raw], kind))
+    as_json = json.dumps({text: text}, separators=(",", ":"), ensure_ascii=False)  # an hstore
+    return pc.is_in(column, value_set=pa.array([text, as_json], kind))
+
+
+def _is_list(column: pa.ListArray, values: Sequence[object]) -> pa.BooleanArray:
+    """Where a list has exactly these values."""
+    long = pc.fill_null(pc.equal(pc.list_value_length(column), len(values)), False)
+    these = np.flatnonzero(long.to_numpy(zero_copy_only=False))
+    found, every = np.zeros(len(column), np.bool_), pa.array(values, column.type.value_type)
+    if len(these):
+        flat = column.take(pa.array(these)).flatten()
+        due = every.take(pa.array(np.tile(np.arange(len(values)), len(these))))
+        same = pc.fill_null(pc.equal(flat, due), False).to_numpy(zero_copy_only=False)
+        found[these] = same.reshape(-1, len(values)).all(axis=1)
+    return pa.array(found)
+
+
+def _is_map(column: pa.MapArray, text: str) -> pa.BooleanArray:
+    offsets = column.offsets.to_numpy()
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    these = np.flatnonzero(there & (np.diff(offsets) == 1))
+    at, found = pa.array(offsets[these]), np.zeros(len(column), np.bool_)
+    both = pc.and_(*(pc.equal(each.take(at), text) for each in (column.keys, column.items)))
+    found[these] = pc.fill_null(both, False).to_numpy(zero_copy_only=False)
+    return pa.array(found)
 
 
 def _names(these: Mapping[str, pa.BooleanArray]) -> pa.ListArray:

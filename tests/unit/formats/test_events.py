@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,39 @@ def test_what_stands_beside_the_row_is_not_written_as_the_connector_writes_rows(
     assert made.column("row").to_pylist()[0]["scn"] == 100_000_000_000
 
 
+OWN_PLACEHOLDER = '{debezium: {unavailable.value.placeholder: "né"}}'
+BYTES = base64.b64encode("né".encode()).decode()
+FORMS: list[tuple[str, pa.DataType, Any, Any]] = [
+    ("STRING", pa.string(), "né", "n"),
+    ("STRING", pa.string(), '{"né":"né"}', '{"né":"n"}'),
+    ("BINARY", pa.binary(), BYTES, "AAAA"),
+    ("ARRAY<STRING>", pa.list_(pa.string()), ["né"], ["né", "né"]),
+    ("ARRAY<STRING>", pa.list_(pa.string()), ["4b412f21-7a89-313f-be32-1f48d3273a0a"], [None]),
+    ("ARRAY<BINARY>", pa.list_(pa.binary()), [BYTES], ["AAAA"]),
+    ("ARRAY<INT>", pa.list_(pa.int32()), [110, -61, -87], [110, -61, -88]),
+    ("ARRAY<BIGINT>", pa.list_(pa.int64()), [110, -61, -87], [110, None, -87]),
+    ("MAP<STRING, STRING>", pa.map_(pa.string(), pa.string()), {"né": "né"}, {"né": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "arrow", "untold", "told"), FORMS)
+def test_each_type_has_a_form_for_what_is_not_told(
+    tmp_path: Path, kind: str, arrow: pa.DataType, untold: Any, told: Any
+) -> None:
+    config = loaded(tmp_path, OWN_PLACEHOLDER, f"id BIGINT, n {kind}", "{}", BY_ID)
+    pipeline = config.pipelines["p"]
+    values = [json.dumps(debezium("u", after={"id": 1, "n": n})).encode() for n in (told, untold)]
+
+    kept = decoder_of(pipeline)(batch([*values, *values])).column("kept").to_pylist()
+
+    assert kept == [None, ["n"], None, ["n"]]
+    its = entry(1, span(0, 9), decoder=pipeline.decoder, columns=("id", "n"))
+    schema = pa.schema([("id", pa.int64()), ("n", arrow)])
+    readers = EntryReaders(subject(config, MemorySource(), its), schema, ["n"])
+    read = [readers.of(0)(each)[0] for each in values]
+    assert [isinstance(each, Untold) for each in read] == [False, True]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_verify_reads_each_event_alike(tmp_path: Path, table: str) -> None:
     *given, cases = TABLES[table]
@@ -211,3 +245,9 @@ def test_verify_reads_each_event_alike(tmp_path: Path, table: str) -> None:
 
 def _bytes(value: Any) -> bytes | None:
     return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+def test_a_placeholder_in_octets_is_refused(tmp_path: Path) -> None:
+    envelope = '{debezium: {unavailable.value.placeholder: "hex:00ff"}}'
+    with pytest.raises(ConfigError, match="write hex: octets as the text that they are"):
+        loaded(tmp_path, envelope, PLAIN, "{}", BY_ID)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -51,12 +54,11 @@ class Told:
         """The paths of rows; an empty one is the record itself."""
         return [steps(each) if each else [] for each in self.envelope.get(base, ())]
 
-    def is_untold(self, value: Any, kind: pa.DataType) -> bool:
-        """Whether a value stands for one that is not told."""
-        if pa.types.is_list(kind):
-            return len(value) == 1 and self.is_untold(value[0], kind.value_type)
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        return isinstance(text, str) and text in self.envelope.get("unavailable", [])
+    def is_untold(self, value: Any) -> bool:
+        """Whether a value stands for one that is not told: each type has a form for that."""
+        return any(
+            value == form for text in self.envelope.get("unavailable", ()) for form in _forms(text)
+        )
 
     def check(self, row: Mapping[str, Any], was: Mapping[str, Any], *, goes: bool) -> None:
         """Raises Undecodable where a row may not be so: it ``goes``, or ``was`` its key before."""
@@ -126,13 +128,27 @@ def events(
         values = {each: row.get(each) for each in columns} | {GONE: goes}
         if told.by_key:
             may = [each for each in every if each not in told.deleted and row.get(each) is not None]
-            stays = {e: Untold(row[e]) for e in may if told.is_untold(row[e], schema.field(e).type)}
+            stays = {e: Untold(row[e]) for e in may if told.is_untold(row[e])}
             if stays and what in told.envelope.get("create_when", []):
                 raise Undecodable("it creates a row, and does not tell all of its values")
             values |= stays
         return tuple(values[each] for each in columns)
 
     return read
+
+
+@cache
+def _forms(text: str) -> tuple[Any, ...]:
+    """A text as what Debezium's connector writes: text, bytes, and those of arrays and hstore."""
+    raw = text.encode()
+    digest = bytearray(hashlib.md5(raw).digest())
+    digest[6], digest[8] = digest[6] & 0x0F | 0x30, digest[8] & 0x3F | 0x80
+    hexed = digest.hex()
+    name = "-".join(hexed[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
+    signed = [each - 256 if each > 127 else each for each in raw]
+    quoted = json.dumps(text, ensure_ascii=False)
+    hstore = f"{{{quoted}:{quoted}}}"
+    return text, hstore, raw, [text], [name], [raw], signed, [(text, text)], [[text, text]]
 
 
 def _all(paths: Mapping[str, Sequence[Steps]]) -> list[Steps]:

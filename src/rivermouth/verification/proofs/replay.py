@@ -211,9 +211,9 @@ def _seen(
         messages = [each for each, keep in zip(messages, inside.tolist(), strict=True) if keep]
         offsets, ranges = offsets[inside], ranges[inside]
     np.add.at(span.visible, ranges, 1)
-    skipped = _skipped(subject, verdicts.operations, span, ranges, messages)
-    np.add.at(span.skipped, ranges[skipped], 1)
     bad, large = rows.mask(offsets), rows.too_large(offsets)
+    skipped = _skipped(subject, verdicts.operations, span, ranges, messages) & ~bad
+    np.add.at(span.skipped, ranges[skipped], 1)
     for position in np.flatnonzero(bad).tolist():
         if not rows.same(messages[position]):
             where = f"{shown(partition)}@{offsets[position]}"
