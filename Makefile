@@ -32,7 +32,7 @@ test: setup databricks-cli ## The whole product on real parts, each kind of case
 test-all: setup databricks-cli ## Every case: all kill points, modes, platforms, bundle targets
 	@$(BIN)/python -m pytest -n $(WORKERS)
 
-test-slice: setup databricks-cli ## One of ten slices of what test-all has beyond test: SLICE=0 to 9
+test-slice: setup databricks-cli ## One of twenty slices of what test-all has beyond test: SLICE=0 to 19
 	@$(BIN)/python -m pytest -n $(WORKERS) --slice $(SLICE)
 
 check: setup ## Lint, format, types and the rules of the house

@@ -1,4 +1,4 @@
-"""Ten slices together are everything that ``make test-all`` has beyond ``make test``."""
+"""Twenty slices together are everything that ``make test-all`` has beyond ``make test``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.slices import SLICES, in_slice
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 157])
+@pytest.mark.parametrize("count", [0, 1, 19, 20, 21, 157])
 def test_each_group_is_in_one_slice(count: int) -> None:
     groups = {f"tests/kafka/test_{n}.py" for n in range(count)}
     slices = [in_slice(number, groups) for number in range(SLICES)]
@@ -19,4 +19,4 @@ def test_each_group_is_in_one_slice(count: int) -> None:
 
 def test_slices_are_of_about_the_same_size() -> None:
     sizes = {len(in_slice(number, {str(n) for n in range(57)})) for number in range(SLICES)}
-    assert sizes == {5, 6}
+    assert sizes == {2, 3}
