@@ -9,7 +9,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -91,6 +91,10 @@ bench-opening: setup ## What a run costs with nothing new, and from the command 
 
 bench-upsert: setup ## Compare batches by key: small and large tables, appends, and what others do
 	@$(BIN)/python bench/upsert.py --rounds $(or $(ROUNDS),3)
+
+fuzz: setup ## Damaged records of every format, through writer and checker: RECORDS=n SEED=s
+	@$(BIN)/python -m tests.unit.formats.fuzz --records $(or $(RECORDS),100000) \
+		--seed $(or $(SEED),1)
 
 json-suite: setup ## The public JSONTestSuite, through both decoders; needs npm and node
 	@$(BIN)/python -m tests.unit.formats.public_suite

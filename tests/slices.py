@@ -1,4 +1,4 @@
-"""What ``make test-all`` has beyond ``make test``, in twenty slices: CI runs one of them each time."""
+"""What ``make test-all`` has beyond ``make test``, in twenty slices: CI runs one each time."""
 
 from __future__ import annotations
 

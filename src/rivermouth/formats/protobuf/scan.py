@@ -152,7 +152,7 @@ def _value(lanes: Lanes, of: Ints, tag: int, found: _Found, where: str) -> None:
 
 def _one_by_one(one: Lanes, tag: int, of: Ints, found: _Found, where: str) -> None:
     """The rest of one lane, of which many values are left."""
-    code, at, end = one.data.view, int(one.at[0]), int(one.end[0])
+    code, at, end, begins = one.data.view, int(one.at[0]), int(one.end[0]), tag
     values: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
     while True:
         number, kind = tag >> 3, tag & 7
@@ -170,8 +170,8 @@ def _one_by_one(one: Lanes, tag: int, of: Ints, found: _Found, where: str) -> No
         tag, at = _varint(code, at, end)
         if at < 0:
             break
-    # A group, or a fault: the other way says which.
-    tags = np.array([tag])
+    # A group, or a fault: the other way says which, from the first value on.
+    tags = np.array([begins])
     while tags[0] != _DONE:
         _value(one, of, int(tags[0]), found, where)
         tags = _next_tags(one, where)

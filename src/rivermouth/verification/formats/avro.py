@@ -10,12 +10,11 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verification.formats.exact import EXACT, Convert, decimal, fits, text, whole
+from rivermouth.verification.formats.exact import Convert, decimal, fits, text, unscaled, whole
 from rivermouth.verification.formats.json_scalars import Settings, settings_of
 from rivermouth.verification.formats.reader import Reader, Undecodable
 
@@ -308,7 +307,7 @@ def _bytes(name: str, logical: str, schema: Mapping[str, Any], kind: pa.DataType
         if logical != "decimal":
             return None
         scale = int(schema.get("scale", 0))
-        return lambda value: decimal(_of_bytes(value, scale), kind)
+        return lambda value: decimal(unscaled(value, scale), kind)
     if pa.types.is_binary(kind):
         return lambda value: value
     if not pa.types.is_string(kind) or logical == "decimal":
@@ -316,9 +315,3 @@ def _bytes(name: str, logical: str, schema: Mapping[str, Any], kind: pa.DataType
     if name == "fixed":
         return (lambda value: str(uuid.UUID(bytes=value))) if logical == "uuid" else None
     return text
-
-
-def _of_bytes(value: bytes, scale: int) -> Decimal:
-    if not value:
-        raise Undecodable("a decimal without a byte")
-    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, EXACT)

@@ -12,7 +12,7 @@ from rivermouth.verification.formats.json_scalars import Settings, rounded
 from rivermouth.verification.formats.reader import Undecodable, short
 
 Convert = Callable[[Any], Any]
-EXACT = Context(prec=100)
+_EXACT = Context(prec=100)
 _FIRST, _UNTIL = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
@@ -75,6 +75,17 @@ def text(value: bytes) -> str:
 
 def decimal(value: Decimal, kind: pa.DataType) -> Decimal:
     """The value with the scale of the column. Raises Undecodable."""
-    found = value.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT)
-    within = abs(found) < Decimal(10) ** (kind.precision - kind.scale)
-    return Decimal(fits(found, found == value and within))
+    # In this order: there are not digits enough to round what is far beyond the column.
+    fits(value, value.copy_abs() < Decimal(10) ** (kind.precision - kind.scale))
+    found = value.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    return Decimal(fits(found, found == value))
+
+
+def unscaled(value: bytes, scale: int) -> Decimal:
+    """A number in two's complement, the highest byte first, of which ``scale`` digits are behind
+    its point; exactly, however many there are. Raises Undecodable.
+    """
+    if not value:
+        raise Undecodable("a number without a byte")
+    whole = Decimal(int.from_bytes(value, "big", signed=True)).as_tuple()
+    return Decimal((whole.sign, whole.digits, -scale))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verification.formats.exact import Convert, decimal, fits, time
+from rivermouth.verification.formats.exact import Convert, decimal, fits, time, unscaled
 from rivermouth.verification.formats.json_scalars import Settings, settings_of
 from rivermouth.verification.formats.keys import from_text
 from rivermouth.verification.formats.reader import Reader, Undecodable, UnknownDecoder
@@ -55,17 +54,11 @@ def _convert(wire: str, kind: pa.DataType, of: Settings) -> Convert:
     if wire == "days":
         return lambda value: fits(value, -719_162 <= value <= 2_932_896)
     if wire == "unscaled":
-        return lambda value: decimal(_unscaled(value, kind.scale), kind)
+        return lambda value: decimal(unscaled(value, kind.scale), kind)
     if wire == "zoned":
         parse = from_text(kind, of)
         return lambda value: parse(_without_zone(value))
     return time(wire, of)
-
-
-def _unscaled(value: bytes, scale: int) -> Decimal:
-    if not value:
-        raise Undecodable("a number without a byte")
-    return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")  # exact, as a text is
 
 
 def _without_zone(text: str) -> str:

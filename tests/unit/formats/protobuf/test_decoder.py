@@ -236,6 +236,13 @@ def test_long_messages_of_few_records_are_read_one_by_one(shop: Compiled) -> Non
     assert rows[0] == expected(order)
 
 
+def test_a_fault_behind_the_first_of_many_values_of_few_records_is_found(shop: Compiled) -> None:
+    """Read from its second value on it would be another record, and a good one."""
+    spoilt = bytes.fromhex("d9e3caed08726efd65b042d9c3ed2f")
+    many = b"".join(bytes([8 * n & 0x7F | 0x80, 8 * n >> 7, 0]) for n in range(22, 90))
+    assert decoded(shop, [spoilt, many]).codes.to_pylist() == ["RM603", None]
+
+
 PROTO2 = """
 syntax = "proto2";
 package shop;
