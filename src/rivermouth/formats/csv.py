@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded
 from rivermouth.formats.json import settings_of
-from rivermouth.formats.strict_json.decoder import BAD
 from rivermouth.formats.strict_json.types import JsonSettings, schema_of
-from rivermouth.formats.text import Reasons, column_of, text_of
+from rivermouth.formats.text import Reasons, bad, column_of, text_of
 
 _QUOTE = '"'
 
@@ -46,7 +45,7 @@ class Csv:
                 faults.setdefault(record, f"{field.name}: {why}")
         rows = pa.StructArray.from_arrays(columns, fields=list(self.schema), mask=texts.is_null())
         none = pa.nulls(len(values), pa.string())
-        return Decoded(rows, none, none).with_faults({at: (BAD, why) for at, why in faults.items()})
+        return Decoded(rows, none, none).with_faults(bad(values, faults))
 
     def _fields(self, texts: pa.StringArray) -> tuple[list[pa.StringArray], Reasons]:
         """The fields of all records, column by column; null for bad records."""

@@ -11,9 +11,8 @@ import pyarrow as pa
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded
 from rivermouth.formats.json import settings_of
-from rivermouth.formats.strict_json.decoder import BAD
 from rivermouth.formats.strict_json.types import JsonSettings, schema_of
-from rivermouth.formats.text import column_of, text_of
+from rivermouth.formats.text import bad, column_of, text_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class Text:
         column, unfit = column_of(texts, self.field.type, self.settings)
         rows = pa.StructArray.from_arrays([column], fields=[self.field], mask=texts.is_null())
         none = pa.nulls(len(values), pa.string())
-        both = {at: (BAD, why) for at, why in {**unfit, **faults}.items()}
-        return Decoded(rows, none, none).with_faults(both)
+        return Decoded(rows, none, none).with_faults(bad(values, {**unfit, **faults}))
 
 
 def raw(columns: Sequence[Column], _: Mapping[str, Any]) -> Raw:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.formats.strict_json.columns import ReadAs, refine
+from rivermouth.formats.strict_json.decoder import BAD
+from rivermouth.formats.strict_json.document import FRAMED
 from rivermouth.formats.strict_json.layout import array_of
 from rivermouth.formats.strict_json.scalars import JSON_NUMBER, Bad, Number
 from rivermouth.formats.strict_json.types import JsonSettings
@@ -36,6 +38,12 @@ def text_of(values: pa.Array) -> tuple[pa.StringArray, Reasons]:
 
 
 _NO_TEXT = "it is not UTF-8"
+
+
+def bad(values: pa.Array, faults: Reasons) -> dict[int, tuple[str, str]]:
+    """Code and reason of these values; of those that look framed the reason says that."""
+    framed = {at for at in faults if values[at].as_py().startswith(b"\0")}
+    return {at: (BAD, FRAMED if at in framed else why) for at, why in faults.items()}
 
 
 def _is_text(value: bytes | None) -> bool:

@@ -147,10 +147,8 @@ _DECODER = json.JSONDecoder(
 _QUICK = json.JSONDecoder(parse_float=str, parse_int=str)
 
 
-_MARKS = {
-    "\ufeff": "; it begins with a byte order mark",
-    "\0": "; it begins with a zero byte, as framed values do: see source.framing",
-}
+FRAMED = "it begins with a zero byte, as framed values do: see source.framing"
+_MARKS = {"\ufeff": "; it begins with a byte order mark", "\0": f"; {FRAMED}"}
 
 
 def read(value: bytes, spelt: bool) -> tuple[object, ...]:
@@ -161,7 +159,8 @@ def read(value: bytes, spelt: bool) -> tuple[object, ...]:
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise Bad(f"the value is not UTF-8 at byte {fault.start + 1}") from None
+        framed = f"; {FRAMED}" if value.startswith(b"\0") else ""
+        raise Bad(f"the value is not UTF-8 at byte {fault.start + 1}{framed}") from None
     text = text.strip(_SPACE)
     if not text.startswith("{"):
         marks = (mark for begin, mark in _MARKS.items() if text.startswith(begin))

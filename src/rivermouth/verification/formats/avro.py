@@ -99,6 +99,8 @@ def _read(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: S
         return _union(schema, kind, named, of)
     if isinstance(schema, str):
         schema = named.get(schema.rpartition(".")[2], {"type": schema})
+        if schema is None:
+            raise Undecodable("a schema that holds itself")
     name = schema["type"]
     if isinstance(name, (dict, list)) or name.rpartition(".")[2] in named:
         return _read(name, kind, named, of)
@@ -107,6 +109,8 @@ def _read(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: S
     if name == "array":
         if kind is not None and not pa.types.is_list(kind):
             raise Undecodable(f"an array for a column of type {kind}")
+        if not _has_bytes(schema["items"], named):
+            raise Undecodable("an array of values without a byte")
         return _items(_read(schema["items"], kind and kind.value_type, named, of))
     if name == "map":
         return _map(schema, kind, named, of)
@@ -120,6 +124,21 @@ def _read(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: S
         return convert(value), at
 
     return read
+
+
+def _has_bytes(schema: Any, named: Mapping[str, Any]) -> bool:
+    """Whether a value of the type has a byte: else a list of any length has none."""
+    if isinstance(schema, list):
+        return True
+    if isinstance(schema, str):
+        schema = named.get(schema.rpartition(".")[2], {"type": schema}) or {"type": "null"}
+    name = schema["type"]
+    if isinstance(name, (dict, list)) or name.rpartition(".")[2] in named:
+        return _has_bytes(name, named)
+    if name == "record":
+        inside = {**named, str(schema["name"]).rpartition(".")[2]: None}
+        return any(_has_bytes(each["type"], inside) for each in schema["fields"])
+    return bool(schema["size"]) if name == "fixed" else name != "null"
 
 
 def _long(code: bytes, at: int) -> tuple[int, int]:
@@ -193,6 +212,7 @@ def _record(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of:
     wanted = {} if kind is None else {fold(each.name): each for each in kind}
     empty = {each.name: None for each in wanted.values()}
     fields = [(wanted.get(fold(each["name"])), each["type"]) for each in schema["fields"]]
+    named = {**named, str(schema["name"]).rpartition(".")[2]: None}  # inside of itself
     reads = [
         (None if to is None else to.name, _read(type_, to and to.type, named, of))
         for to, type_ in fields
