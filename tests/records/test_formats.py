@@ -183,3 +183,38 @@ def test_a_registry_that_is_away_is_waited_for_and_what_is_known_needs_none(
         assert numbers == (known, known + 1)
         assert away.run(rivermouth_spark, "p").ends[0].error is None
         assert ids() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["avro", "protobuf"])
+def test_a_tombstone_names_its_row_by_a_key_with_a_schema(
+    kind: str, lake: Lake, registering: Registering, rivermouth_spark: SparkSession
+) -> None:
+    """Values are plain JSON: each of the two may have a format of its own."""
+    topic = f"keys-{kind}"
+    lake.topic(topic)
+    if kind == "avro":
+        schema = record(("id", "long"))
+        number = registering.avro(f"{topic}-key", schema)
+        keys = [framed(number, avro(schema)({"id": n})) for n in range(3)]
+    else:
+        number, compiled = registering.protobuf(f"{topic}-key", PROTO), Compiled(PROTO)
+        made = [compiled.message("shop.Order")(id=n).SerializeToString() for n in range(3)]
+        keys = [framed(number, b"\2\2" + each) for each in made]
+    table = f"silver.keys_{kind}"
+    lake.configure(
+        p={
+            "source": {"topics": [topic], "format": "json", "key": kind},
+            "schema": ORDERS,
+            "target": {"table": table, "mode": "upsert", "keys": ["id"]},
+        }
+    )
+    values = [(key, b'{"id": %d}' % n, 0) for n, key in enumerate(keys)]
+    lake.produce(topic, [*values, (keys[1], None, 0), (keys[2] + b"\0", None, 0)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None
+    assert sorted(each["id"] for each in lake.rows(table)) == [0, 2]
+    assert [each["code"] for each in lake.rows(f"{table}_quarantine")] == ["RM604"]
+    proved = lake.command("verify", "--strict")
+    assert proved.returncode == 0, proved.stdout + proved.stderr

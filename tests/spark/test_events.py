@@ -118,6 +118,6 @@ def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str
 def test_a_tombstone_deletes_where_message_keys_are_read(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn", key="json"), way), Stream()
     table.land([event("c", 1, 1, "a"), event("c", 2, 2, "b"), event("c", 3, 3, "c")])
-    tombstone = (b'{"id": 1}', None, 0, 9)
-    table.land([tombstone, event("d", 2), (b'{"id": 2}', None, 0, 10), event("u", 3, 4, KEEPS)])
+    bare, wrapped = (b'{"id": 1}', None, 0, 9), (b'{"payload": {"id": 2}}', None, 0, 11)
+    table.land([bare, event("d", 2), wrapped, event("u", 3, 4, KEEPS)])
     assert state_of(table) == {3: (4, "c")}

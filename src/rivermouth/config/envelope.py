@@ -320,6 +320,20 @@ def events_of(
     return Events(read, op, data, before, put, gone, tuple(each for each in old if each.texts))
 
 
+def message_key_fields(
+    envelope: Envelope, keys: Sequence[str], fields: Sequence[From]
+) -> tuple[From, ...]:
+    """Where message keys have the columns of a key: by the names that a row has for them, and in
+    the same wrapper.
+    """
+    given = {each.column: each.texts for each in fields if each.texts}
+    texts = {each: given.get(each, (_quoted(each),)) for each in keys}
+    return tuple(
+        From(name, tuple(f"{root}{t.removeprefix(ROOT)}" for root in envelope.roots for t in its))
+        for name, its in texts.items()
+    )
+
+
 def _placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:
     """Paths from the record down; those that do not begin there begin at ``base``."""
     for each in texts:

@@ -14,8 +14,9 @@ class KeyForm:
     """How a message key holds the key columns (``source.key``).
 
     ``decoder`` and ``reader`` are as in ``Format``, for the key columns; what the key does not give
-    is null. ``single``: it holds one column; ``integral``: of integers. ``version`` is as in
-    ``Format``, and so are the settings: those that the format takes.
+    is null. ``single``: it holds one column; ``integral``: of integers. ``framed``: the number of a
+    schema stands ahead, which a registry knows. ``version`` is as in ``Format``, and so are the
+    settings: those that the format takes.
     """
 
     name: str
@@ -23,6 +24,7 @@ class KeyForm:
     reader: Reference
     single: bool = False
     integral: bool = False
+    framed: bool = False
     version: int = 1
 
 
@@ -149,6 +151,12 @@ FORMATS = Formats(
             decoder="rivermouth.formats.avro.decoder:decoder",
             reader="rivermouth.verification.formats.avro:reader",
             reasons=_BY_SCHEMA,
+            key=KeyForm(
+                name="avro",
+                decoder="rivermouth.formats.avro.decoder:decoder",
+                reader="rivermouth.verification.formats.avro:reader",
+                framed=True,
+            ),
             settings=_SCHEMAS,
             lenient=_OF_SCHEMA,
             schema_text="rivermouth.formats.avro.schema:text_of",
@@ -158,6 +166,12 @@ FORMATS = Formats(
             decoder="rivermouth.formats.protobuf.decoder:decoder",
             reader="rivermouth.verification.formats.protobuf:reader",
             reasons=_BY_SCHEMA,
+            key=KeyForm(
+                name="protobuf",
+                decoder="rivermouth.formats.protobuf.decoder:decoder",
+                reader="rivermouth.verification.formats.protobuf:reader",
+                framed=True,
+            ),
             settings=_SCHEMAS | {"message"},
             lenient=_OF_SCHEMA,
             schema_text="rivermouth.formats.protobuf.files:text_of",

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
 from rivermouth.config.encoding import Framing, framing_of, schema_text
-from rivermouth.config.envelope import TOLD, Events, events_of
+from rivermouth.config.envelope import TOLD, Events, events_of, message_key_fields
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
-from rivermouth.config.paths import PLAIN, ROOT, Fields, reading, written
+from rivermouth.config.paths import PLAIN, ROOT, Fields, From, reading, written
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.retry import Retry
@@ -282,6 +282,21 @@ class Pipeline(Model):
     def row_columns(self) -> tuple[Column, ...]:
         """The columns of the rows that are added or sent: those of the records, or what is made."""
         return self.columns if self.target.columns is None else self.target.columns
+
+    @property
+    def named_schemas(self) -> tuple[str, ...]:
+        """Of what schemas are named by numbers that a registry knows: ``value``, ``key``."""
+        value = self.framing is Framing.CONFLUENT and self.format.schema_text is not None
+        key = self.key_form is not None and self.key_form.framed
+        return tuple(each for each, its in (("value", value), ("key", key)) if its)
+
+    @property
+    def message_key_fields(self) -> tuple[From, ...]:
+        """Where the key columns stand in message keys, if not in fields of their names."""
+        envelope, form = self.source.envelope, self.key_form
+        if envelope is None or form is None or form.single:
+            return ()
+        return message_key_fields(envelope, self.target.keys, self.fields)
 
     @property
     def delivery(self) -> Delivery:

@@ -36,17 +36,21 @@ def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
 
 def without_registry(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
     """The faults of pipelines whose records name schemas, where nothing says where these are."""
-    asked = ("source.format", "source.framing", "source.schema_file")
+    asked = ("source.format", "source.framing", "source.schema_file", "source.key")
     for name, pipeline in pipelines.items():
         if not all(each in pipeline for each in asked):
             continue
-        known, framing, file = (pipeline[each] for each in asked)
+        known, framing, file, key = (pipeline[each] for each in asked)
         named = FORMATS.by_name[known].schema_text is not None
         if named and framing_of(known, framing, file) is Framing.CONFLUENT:
             message = "{path} is {value}, whose records name their schema by a number"
             fix = "add a section schema_registry:, or name a schema_file"
             path: KeyPath = ("pipelines", name, "source", "format")
             yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
+        elif key is not None and FORMATS.keys[key].framed:
+            message = "{path} is {value}, whose keys name their schema by a number"
+            path = ("pipelines", name, "source", "key")
+            yield Fault(Kind.BAD_VALUE, message, path=path, fix="add a section schema_registry:")
 
 
 def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:

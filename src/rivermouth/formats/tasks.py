@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from rivermouth.config import Column, KeyPart, Pipeline
 from rivermouth.config.encoding import Fraction, Framing
+from rivermouth.config.paths import reading
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import PLACE
 from rivermouth.config.values import OnEmpty, Tombstones
@@ -197,8 +198,7 @@ def part_of(column: pa.Array, width_us: int | None) -> pa.Array:
 
 def decoder_of(pipeline: Pipeline) -> Decoder:
     """What decodes the records of a pipeline."""
-    form, target = pipeline.key_form, pipeline.target
-    key = resolve(form.decoder)(keys_of(pipeline), of_keys(pipeline)) if form else None
+    target = pipeline.target
     routes = Routes(target.topic_column, tuple(target.kafka or ()), target.partition_column)
     values: InArrow = resolve(pipeline.format.decoder)(pipeline.reading, of_values(pipeline))
     if pipeline.framing is Framing.CONFLUENT and pipeline.format.schema_text is None:
@@ -224,12 +224,22 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         values,
         (*PLACE, *pipeline.source.metadata),
         target.key_parts if pipeline.shape.keyed else (),
-        key,
+        _key_decoder(pipeline),
         None if pipeline.made_by or not (routes.topic or routes.partition) else routes,
         tuple(each.name for each in pipeline.columns if each.required),
         pipeline.tombstones,
         bool(pipeline.kept),
     )
+
+
+def _key_decoder(pipeline: Pipeline) -> InArrow | None:
+    """What decodes the keys of tombstones; None: they delete nothing."""
+    if pipeline.key_form is None:
+        return None
+    fields, columns = pipeline.message_key_fields, keys_of(pipeline)
+    read = resolve(pipeline.key_form.decoder)(reading(columns, fields), of_keys(pipeline))
+    found: InArrow = Projected.of(read, columns, fields) if fields else read
+    return found
 
 
 _NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones", "envelope", "as"}
@@ -247,7 +257,8 @@ def of_values(pipeline: Pipeline) -> Mapping[str, Any]:
 def of_keys(pipeline: Pipeline) -> Mapping[str, Any]:
     """The settings of the decoder of message keys: values of columns are read alike in both."""
     named = pipeline.decoder
-    return {each: named[each] for each in named.keys() & {"lenient", "timestamps"}}
+    its = {each: named[each] for each in named.keys() & {"lenient", "timestamps"}}
+    return {**its, "schemas": pipeline.schemas}
 
 
 def keys_of(pipeline: Pipeline) -> Sequence[Column]:

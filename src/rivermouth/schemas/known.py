@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from rivermouth.config import Config, Pipeline
-from rivermouth.config.encoding import Framing
 from rivermouth.config.secret import Secrets
 from rivermouth.errors import SourceError
 from rivermouth.schemas.registry import Registry
@@ -27,8 +27,7 @@ def with_schemas(pipeline: Pipeline, known: KnownSchemas | None) -> Pipeline:
 
     Raises SourceError where the registry is away and a batch has met others.
     """
-    named = pipeline.framing is Framing.CONFLUENT and pipeline.format.schema_text is not None
-    return known.into(pipeline) if named and known is not None else pipeline
+    return known.into(pipeline) if pipeline.named_schemas and known is not None else pipeline
 
 
 def schemas_of(config: Config, secrets: Secrets, folder: Path) -> KnownSchemas | None:
@@ -74,8 +73,8 @@ class KnownSchemas:
             self._wanted.difference_update(wanted)
             topics = pipeline.source.topics if self._looks_ahead else ()
             with suppress(SourceError):  # these are only likely to be met
-                for topic in topics:
-                    for number in registry().numbers(f"{topic}-value"):
+                for topic, what in product(topics, pipeline.named_schemas):
+                    for number in registry().numbers(f"{topic}-{what}"):
                         self._learn(number, registry)
         return pipeline.model_copy(update={"schemas": dict(self._texts)})
 

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 from rivermouth.config import Pipeline
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.registry import resolve
-from rivermouth.verification.formats.events import Told, events
+from rivermouth.verification.formats.events import Told, events, paths_in_keys
 from rivermouth.verification.formats.framed import (
     Schemas,
     by_number,
@@ -178,18 +178,17 @@ class Subject:
         its.pop("tombstones", None)  # values that are there are read alike
         needed, paths = its.pop("not_null", ()), its.pop("from", None)
         envelope, wires = its.pop("envelope", None), its.pop("as", {})
-        if wires:
-            inner = self.reader(wire_schema(schema, wires), columns, _without_wires(decoder))
-            return wired(inner, schema, columns, wires, its)
-        make = partial(self._of_format, known, version)
-        if envelope is not None:
-            return events(make, schema, columns, self._told(envelope, paths, needed, its), its)
+        make, written = partial(self._of_format, known, version), wire_schema(schema, wires)
         required = [columns.index(each) for each in needed if each in columns]
-        if paths is None:
-            read = make(schema, columns, its)
+        if envelope is not None:
+            told, required = self._told(envelope, paths, needed, its), []
+            read = events(make, written, columns, told, its)
+        elif paths is None:
+            read = make(written, columns, its)
         else:
-            read = projected(make, schema, columns, paths, its)
-        return _filled(read, required) if required else read
+            read = projected(make, written, columns, paths, its)
+        read = _filled(read, required) if required else read
+        return wired(read, schema, columns, wires, its) if wires else read
 
     def _told(
         self,
@@ -242,7 +241,19 @@ class Subject:
         _check(_settings(decoder), self.pipeline.format)
         its = decoder if known == own else decoder.get("key", {})
         of_keys = {each: decoder[each] for each in decoder.keys() & {"lenient", "timestamps"}}
-        return _reader(known, its.get("version", 1), of_keys, schema, self.pipeline.target.keys)
+        keys, version = self.pipeline.target.keys, its.get("version", 1)
+
+        def make(schema: pa.Schema, columns: Sequence[str], more: dict[str, Any]) -> Reader:
+            def read(text: str) -> Reader:
+                of_one = {"schema_file": text, "framing": "confluent"} if known.framed else {}
+                return _reader(known, version, {**of_keys, **more, **of_one}, schema, columns)
+
+            return by_number(read, self.schemas or unknown_here) if known.framed else read("")
+
+        envelope, paths = decoder.get("envelope"), decoder.get("from", {})
+        if envelope is None or known.single:
+            return make(schema, keys, {})
+        return projected(make, schema, keys, paths_in_keys(envelope, paths, keys), {})
 
     @cached_property
     def removed_changes(self) -> int:
@@ -377,10 +388,6 @@ def _check(settings: Mapping[str, Any], known: Format) -> None:
     unknown = sorted(settings.keys() - every)
     if unknown:
         raise UnknownDecoder(f"the setting {unknown[0]}")
-
-
-def _without_wires(decoder: Decoder) -> Decoder:
-    return {name: each for name, each in decoder.items() if name != "as"}
 
 
 def _settings(decoder: Decoder) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def test_a_name_from_a_variable_is_plain_text(lake: str, loads: Loads) -> None:
 def test_an_unknown_name_is_told_the_registered_ones(lake: str, problems: Problems) -> None:
     format_, key, mode = problems(_changed(lake, "format: xml, key: uid", "mode: histroy"))
     assert f"p.source.format must be {' or '.join(FORMATS.by_name)}, not" in format_
-    assert "p.source.key must be string or long or uuid or short or json or cbor, not" in key
+    forms = "string or long or uuid or short or json or avro or protobuf or cbor"
+    assert f"p.source.key must be {forms}, not" in key
     assert 'did you mean "uuid"?' in key
     known = " or ".join(SHAPES.by_name)
     assert f"p.target.mode must be {known}, not" in mode
@@ -121,7 +122,10 @@ RULES = [
     pytest.param(
         "key: uuid",
         "mode: history, keys: [id, at]",
-        ['is "uuid", which holds one column, but there are 2 in keys — write key: json or cbor'],
+        [
+            'is "uuid", which holds one column, but there are 2 in keys'
+            " — write key: json or avro or protobuf or cbor"
+        ],
         id="a key of one column",
     ),
     pytest.param(
@@ -149,7 +153,7 @@ def test_the_schema_offers_the_registered_names() -> None:
     choices = [source["format"], source["key"], target["mode"]]
     assert [choice["anyOf"][0]["enum"] for choice in choices] == [
         [*FORMATS.by_name],
-        ["string", "long", "uuid", "short", "json", "cbor"],
+        ["string", "long", "uuid", "short", "json", "avro", "protobuf", "cbor"],
         [*SHAPES.by_name],
     ]
 

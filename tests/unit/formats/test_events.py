@@ -16,7 +16,14 @@ from rivermouth.formats.tasks import decoder_of
 from rivermouth.verification.formats.reader import GONE, NoRow, Undecodable, Untold
 from rivermouth.verification.proofs.decoding import EntryReaders
 from tests.unit.formats.test_required import batch
-from tests.unit.verification.doubles import MemorySource, entry, span, subject
+from tests.unit.verification.doubles import (
+    SCHEMA,
+    MemorySource,
+    configured,
+    entry,
+    span,
+    subject,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -251,3 +258,32 @@ def test_a_placeholder_in_octets_is_refused(tmp_path: Path) -> None:
     envelope = '{debezium: {unavailable.value.placeholder: "hex:00ff"}}'
     with pytest.raises(ConfigError, match="write hex: octets as the text that they are"):
         loaded(tmp_path, envelope, PLAIN, "{}", BY_ID)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (b'{"Id": 7}', 7),
+        (b'{"schema": {"type": "struct"}, "payload": {"Id": 7}}', 7),
+        (b'{"id": 7}', None),
+        (None, None),
+    ],
+)
+def test_a_tombstone_names_its_row_as_events_do(
+    tmp_path: Path, key: bytes | None, expected: int | None
+) -> None:
+    its = {"key": "json", "envelope": "debezium"}
+    config = configured(tmp_path, mode="upsert", keys=["id"], columns={"id": {"from": "Id"}}, **its)
+    pipeline = config.pipelines["p"]
+    raw = batch([None]).set_column(0, "key", pa.array([key], pa.binary()))
+
+    made = decoder_of(pipeline)(raw)
+
+    assert made.column("key_columns").to_pylist() == [{"id": expected}]
+    assert made.column("code").to_pylist() == [None if expected else "RM604"]
+    asked = subject(config, MemorySource(), entry(1, span(0, 9), decoder=pipeline.decoder))
+    read = EntryReaders(asked, SCHEMA, ["id"]).of_keys(0)
+    assert read is not None
+    if key is not None:
+        assert read(key) == (expected,)
+    assert not asked.skips.any()

@@ -252,14 +252,15 @@ class MemoryTables:
 
 
 def configured(folder: Path, *topics: str, **target: Any) -> Config:
-    """A configuration of one pipeline ``p`` into ``t.p``; ``schema`` is that of its records, and
-    ``key`` and ``envelope`` are of its source.
+    """A configuration of one pipeline ``p`` into ``t.p``; ``schema`` and ``columns`` are those of
+    its records, and ``key`` and ``envelope`` are of its source.
     """
     schema = target.pop("schema", "id BIGINT, n BIGINT")
+    columns = target.pop("columns", {})
     source: dict[str, Any] = {"topics": [*(topics or (TOPIC,))], "format": "json"}
     source |= {each: target.pop(each) for each in ("key", "envelope") if each in target}
     target = {"table": "t.p", **target}
-    pipeline = {"source": source, "schema": schema, "target": target}
+    pipeline = {"source": source, "schema": schema, "columns": columns, "target": target}
     text = {
         "version": 1,
         "kafka": {"bootstrap.servers": "127.0.0.1:1"},

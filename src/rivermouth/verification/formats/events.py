@@ -151,5 +151,14 @@ def _forms(text: str) -> tuple[Any, ...]:
     return text, hstore, raw, [text], [name], [raw], signed, [(text, text)], [[text, text]]
 
 
+def paths_in_keys(
+    envelope: Mapping[str, Any], paths: Mapping[str, Sequence[str]], keys: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Where message keys have the key columns: as a row has them, in the wrapper of events."""
+    roots = envelope.get("roots", [""])
+    given = {each: [t.removeprefix(_ROOT) for t in paths.get(each, [each])] for each in keys}
+    return {each: [root + text for root in roots for text in given[each]] for each in keys}
+
+
 def _all(paths: Mapping[str, Sequence[Steps]]) -> list[Steps]:
     return [each for its in paths.values() for each in its]
