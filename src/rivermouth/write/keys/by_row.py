@@ -17,7 +17,7 @@ from rivermouth.write.files.data_files import (
 )
 from rivermouth.write.files.partitions import values_of
 from rivermouth.write.files.writing import Written
-from rivermouth.write.keys.effect import Effect, Live, live_of
+from rivermouth.write.keys.effect import Effect, LeftToSpark, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
 from rivermouth.write.keys.settle import (
@@ -30,6 +30,9 @@ from rivermouth.write.keys.settle import (
     orders,
 )
 from rivermouth.write.keys.untold import Untold, untold
+
+FILLED_BYTES = 64 << 20
+"""Of so many bytes in files, which are several times as many in memory, the driver fills rows."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class ByRow:
         return KeyColumns(self.keys, FirstOrder(self.reduction.order_by), types)
 
     def effect(self, written: Written, index: KeyIndex, files: Callable[[], Files]) -> Effect:
-        """See ``ByFiles``: the driver writes rows that do not tell all of their values."""
+        """See ``ByFiles``: the driver writes rows that do not tell all of their values. Raises
+        LeftToSpark.
+        """
         entries = of_bytes(written.entries, index.columns.width)
         return effect_of(entries, self.reduction, index, written, files)
 
@@ -170,8 +175,11 @@ class Filling:
     ) -> Filled:
         """What earlier rows tell: ``newest`` are the entries of the groups that are ``untold``, and
         ``stands`` says which of them have a row that stands and was not deleted by a tombstone.
+        Raises LeftToSpark.
         """
         standing = np.flatnonzero(stands)
+        if self._size(untold.groups[standing], newest) > FILLED_BYTES:
+            raise LeftToSpark
         names = [*self.order_by, *untold.lacks]
         old = self.index.rows(self.found, untold.groups[standing], names)
         counts = ~self._after(untold.floor[standing], old)
@@ -199,6 +207,14 @@ class Filling:
         files = into()
         placed, done = files.placed(_one_batch(rows.take(pa.array(groups))))
         return Filled(untold.groups[groups], placed, [*done, *files.end()])
+
+    def _size(self, groups: Integers, entries: Integers) -> float:
+        """About how many bytes the rows of these have in their files."""
+        theirs, ours = self.found.file[groups], self.entries.file[entries]
+        files = [(self.index.file(each), theirs == each) for each in numbers_of(theirs)]
+        of_tasks = [(self.entries.files[each], ours == each) for each in numbers_of(ours)]
+        files += [(self.files[name].added, here) for name, here in of_tasks]
+        return sum(file.size / max(file.rows or 1, 1) * int(here.sum()) for file, here in files)
 
     def _after(self, these: Integers, old: pa.Table) -> Mask:
         """Which entries there are, and come after the rows that stand."""

@@ -129,7 +129,8 @@ def _commit(effect: Effect, added: Sequence[AddFile], removed: Sequence[AddFile]
 
 class LeftToSpark(Exception):
     """Spark has to land the batch: a value of a row would not fit into its column, so that the
-    records of its key are bad; or files of the table lie elsewhere, as those of a shallow clone.
+    records of its key are bad; or rows that do not tell all of their values are too large for the
+    driver; or files of the table lie elsewhere, as those of a shallow clone.
     """
 
 

@@ -15,6 +15,8 @@ from rivermouth.config import Pipeline
 from rivermouth.verification.proofs.key_rules import Change
 from rivermouth.verification.proofs.keyed import Latest
 from rivermouth.write.files import writing
+from rivermouth.write.keys import by_row
+from rivermouth.write.keys.effect import LeftToSpark
 from tests.unit.write.keys.world import KeyedTable, Record, Value, a_pipeline
 
 pytestmark = pytest.mark.unit
@@ -179,3 +181,18 @@ def test_rows_by_key_are_those_of_a_plain_fold(
             assert texts == of_verify.texts(), pipeline.target
         if dice.random() < 0.2:
             table.restart()
+
+
+def test_what_is_too_large_for_the_driver_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = KeyedTable(tmp_path / "t", a_pipeline("id", events=True))
+    value = {"id": 1, "name": "a", "rank": 1, "text": "x"}
+    table.land([Record(0, 0, {"id": 1}, value)])
+    untold = [Record(0, 1, {"id": 1}, {**value, "text": UNTOLD})]
+    monkeypatch.setattr(by_row, "FILLED_BYTES", 0)
+    with pytest.raises(LeftToSpark):
+        table.land(untold)
+    monkeypatch.undo()
+    table.land(untold)
+    assert [each["text"] for each in table.rows()] == ["x"]
