@@ -15,14 +15,21 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.errors.kafka import Answer, native_answer, no_topics, source_error
-from rivermouth.kafka.consumers import first_timestamps, truncated_logs
+from rivermouth.kafka.consumers import first_timestamps, records_within, truncated_logs
 from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas, Retention
@@ -161,6 +168,15 @@ class Kafka:
             return first_timestamps(self._consumer, wanted, self._timeout_s)
         except KafkaException as fault:
             raise self._translate(fault, min(wanted)[0].topic) from fault
+
+    def records_within(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> list[Message]:
+        """The records of these ranges, see ``consumers``."""
+        if not ranges:
+            return []
+        try:
+            return records_within(self._consumer, ranges, self._timeout_s)
+        except KafkaException as fault:
+            raise self._translate(fault, min(ranges).topic) from fault
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""

@@ -134,6 +134,38 @@ def _read(
     return found
 
 
+_FOR_SAMPLES = {
+    **_ASKING,
+    "group.id": "rivermouth-doctor",  # never joined: partitions are assigned
+    "isolation.level": "read_committed",
+}
+
+
+def records_within(
+    make: Make, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_s: float
+) -> list[Message]:
+    """The records that a reader sees in a range of each partition: without its second offset.
+
+    What gave no answer within ``timeout_s``, for all of them, is left out. Raises KafkaException.
+    """
+    found: list[Message] = []
+    waiting, deadline = {*ranges}, time.monotonic() + timeout_s
+    with closing(make(_FOR_SAMPLES)) as reader:
+        reader.assign([_native(each, start) for each, (start, _) in ranges.items()])
+        while waiting and time.monotonic() < deadline:
+            answer = reader.poll(max(0.0, min(0.5, deadline - time.monotonic())))
+            if answer is None or answer.topic() is None:
+                continue
+            place = TopicPartition(str(answer.topic()), int(answer.partition() or 0))
+            until, offset = ranges[place][1], int(answer.offset() or 0)
+            at_end = _is_gone(answer) or _timestamp(answer) is None or offset >= until - 1
+            if answer.error() is None and offset < until and place in waiting:
+                found.append(answer)
+            if at_end:
+                waiting.discard(place)
+    return found
+
+
 def _is_gone(answer: Message) -> bool:
     """Whether the offset was deleted since it was asked for."""
     error = answer.error()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,10 +25,14 @@ from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.local.scratch import cache_folder, scratch_root
 
 if TYPE_CHECKING:
+    from confluent_kafka import Message
+
     from rivermouth.config import Config, Pipeline, Secrets
     from rivermouth.kafka.client import Kafka
 
 EXTRA = "local"
+_EACH, _PARTITIONS = 20, 8
+"""So many of the newest records of a partition are looked at, and of a pipeline's partitions."""
 FREE_BYTES = 1 << 30
 
 RUN_JARS, DEMO_JARS = ("spark",), ("spark", "broker")
@@ -200,7 +205,7 @@ def _schemas(config: Config, pipeline: Pipeline, secrets: Secrets) -> str:
     from rivermouth.schemas.registry import Registry
     from rivermouth.schemas.whole import text_of
 
-    decoder = resolve(pipeline.format.decoder)(pipeline.columns, of_values(pipeline))
+    decoder = resolve(pipeline.format.decoder)(pipeline.reading, of_values(pipeline))
     file = pipeline.source.schema_file
     if file is not None:
         return _fitting(decoder, pipeline, str(file), pipeline.decoder["schema_file"])
@@ -245,17 +250,80 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
         return
     yield Check("broker", True, f"{config.kafka.bootstrap_servers}: cluster {cluster}")
     topics: dict[str, None] = {}
+    samples = list[Check]()
     for each in config.pipelines.values():
         try:
             found = with_topics(kafka, each, None).source.topics
             topics |= dict.fromkeys(found)
             if not found:
                 raise no_topic(each)
+            look = partial(_records, config, each, kafka, secrets)
+            samples.append(_attempt(f"records of {each.name}", look))
         except SourceError as error:
             yield refused(f"topics of {each.name}", error)
         topics |= dict.fromkeys(each.target.kafka or ())
     for topic in topics:
         yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
+    yield from samples
+
+
+def _records(config: Config, pipeline: Pipeline, kafka: Kafka, secrets: Secrets) -> str:
+    """How many of the newest records are good, and why others are bad; raises where all are."""
+    from rivermouth.formats.arrow import SKIPPED
+    from rivermouth.kafka.facts import with_topics
+
+    topics = with_topics(kafka, pipeline, None).source.topics
+    marks = sorted(kafka.facts(topics).watermarks.items())[:_PARTITIONS]
+    newest = {each: (max(its.low, its.high - _EACH), its.high) for each, its in marks}
+    messages = kafka.records_within({of: each for of, each in newest.items() if each[0] < each[1]})
+    if not messages:
+        return "none is there yet"
+    decoded = _decoded(config, pipeline, messages, secrets)
+    both = zip(decoded["code"], decoded["reason"], strict=True)
+    bad = Counter(
+        f"{code} {why or ''}".strip() for code, why in both if code not in (None, SKIPPED)
+    )
+    most = "; ".join(f"{number} {why}" for why, number in bad.most_common(2))
+    if sum(bad.values()) < len(messages):
+        found = f"of the newest {len(messages)} {sum(bad.values())} are bad"
+        return f"{found}: {most}" if bad else found
+    raise SetupError(
+        "all of the newest records would go to quarantine",
+        where=", ".join(topics),
+        expected="records of the format, and with the fields, that are configured",
+        found=most,
+        remedy="Compare source.format, source.framing and schema with the topic",
+    )
+
+
+def _decoded(
+    config: Config, pipeline: Pipeline, messages: Sequence[Message], secrets: Secrets
+) -> dict[str, list[Any]]:
+    """The columns of the records as tasks decode them; asks the registry for what they name."""
+    import pyarrow as pa
+
+    from rivermouth.config.source import PLACE
+    from rivermouth.errors.registry import SchemasUnknown
+    from rivermouth.formats.tasks import decoder_of
+    from rivermouth.schemas.known import schemas_of, with_schemas
+
+    place = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
+    types = {"key": pa.binary(), "value": pa.binary(), **place}
+    raw = {
+        name: pa.array([getattr(each, name)() for each in messages], kind)
+        for name, kind in types.items()
+    }
+    raw["timestamp"] = pa.nulls(len(messages), pa.timestamp("us", "UTC"))
+    with tempfile.TemporaryDirectory() as folder:
+        known = schemas_of(config, secrets, Path(folder))
+        while True:
+            try:
+                decode = replace(decoder_of(with_schemas(pipeline, known)), kafka=PLACE)
+                found: dict[str, list[Any]] = decode(pa.RecordBatch.from_pydict(raw)).to_pydict()
+                return found
+            except SchemasUnknown as unknown:
+                assert known is not None, "a rule of the configuration"
+                known.want(unknown.numbers)
 
 
 def _topic(kafka: Kafka, topic: str) -> str:
