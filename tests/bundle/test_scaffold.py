@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from rivermouth.config import load
 from rivermouth.databricks.project import PASSED, over, scaffold
 from rivermouth.errors import ConfigError, RivermouthError, ScaffoldRefused, SinkUnsupported
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, read
@@ -121,6 +122,24 @@ def test_it_overwrites_nothing_and_its_folder_names_it(project: Path, tmp_path: 
         scaffold(project)
     with pytest.raises(ScaffoldRefused, match="9lives"):
         scaffold(tmp_path / "9lives!")
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("form", "extras"), [("json", ""), ("avro", "registry"), ("protobuf", "registry,protobuf")]
+)
+def test_the_example_may_have_other_records_and_its_jobs_install_what_these_need(
+    tmp_path: Path, form: str, extras: str
+) -> None:
+    scaffold(tmp_path / "lake", form=form)
+    file = tmp_path / "lake" / "config" / "rivermouth.yml"
+    loaded = load(file, {**PASSED})
+    assert {each.source.format for each in loaded.pipelines.values()} == {form}
+    named = f"rivermouth[{extras}]==" if extras else "rivermouth=="
+    for job in (tmp_path / "lake" / "resources").glob("*.job.yml"):
+        assert named in job.read_text(encoding="utf-8"), job
+    local = f"rivermouth[{','.join(filter(None, ('local', extras)))}]=="
+    assert local in (tmp_path / "lake" / "requirements.txt").read_text(encoding="utf-8")
 
 
 KEYED = r", key: string\}\n(.*\n)    target: \{.*?\}"

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,13 +197,26 @@ def about() -> None:
     """About Databricks asset bundles."""
 
 
+class Example(str, Enum):
+    """The formats that the records of an example may have."""
+
+    JSON = "json"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+
+
+FormatOption = Annotated[
+    Example, typer.Option("--format", help="Of the records of the example.", show_choices=True)
+]
+
+
 @bundle.command("init")
-def init(folder: Project, config: ConfigOption = None) -> None:
+def init(folder: Project, config: ConfigOption = None, form: FormatOption = Example.JSON) -> None:
     """Write a project around a configuration: bundle, jobs, a test, a CI workflow."""
     from rivermouth.databricks.project import scaffold
     from rivermouth.local.commands import quoted
 
-    files = scaffold(folder, config)
+    files = scaffold(folder, config, form.value)
     for each in files:
         typer.echo(f"  {folder / each}")
     typer.echo(f"OK: {len(files)} files. Next: cd {quoted(folder)} && make test")

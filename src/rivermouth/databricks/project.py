@@ -11,9 +11,10 @@ import os
 import re
 import uuid
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rivermouth import __version__
 from rivermouth.config import Column, Config, Pipeline, TableName, load
@@ -111,7 +112,11 @@ def _decimal(kind: str, number: int) -> object:
     return last if int(digits) > int(behind) else float(f"{last}e-{behind}")
 
 
-PACKAGE = f"rivermouth=={__version__}"
+_REGISTRY = """\
+schema_registry:
+  url: https://registry:8081  # write the address of yours
+  # For a login write basic.auth.user.info: ${secret:${env:SECRET_SCOPE}/schema-registry-login}
+"""
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _HERE = Path(__file__).parent
 # In a wheel the files of the bundle are in the package, in a source tree at its root.
@@ -138,12 +143,13 @@ _TEMPLATES = {
 }
 
 
-def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
+def scaffold(folder: Path, config: Path | None = None, form: str = "json") -> list[Path]:
     """Write a project into ``folder``, which is new or empty; return its files, relative, sorted.
 
-    The project has the name of the folder. ``config`` is its configuration (None: an example),
-    which may read the variables ``PASSED``. Raises ScaffoldRefused, ConfigError for a configuration
-    that no job could load, and SinkUnsupported for a pipeline that no job could run.
+    The project has the name of the folder. ``config`` is its configuration (None: an example whose
+    records have the format ``form``), which may read the variables ``PASSED``. Raises
+    ScaffoldRefused, ConfigError for a configuration that no job could load, and SinkUnsupported for
+    a pipeline that no job could run.
     """
     name = folder.resolve().name.lower().replace(" ", "-")
     if not _NAME.fullmatch(name):
@@ -153,19 +159,46 @@ def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
         )
     if folder.exists() and any(folder.iterdir()):
         raise ScaffoldRefused("the folder is not empty", where=str(folder))
-    texts = dict(_texts(name))
-    loaded = load(config or _BUNDLE / "config" / "rivermouth.yml", {**os.environ, **PASSED})
+    with TemporaryDirectory() as place:
+        given = config or _example(form, Path(place))
+        loaded, text = load(given, {**os.environ, **PASSED}), given.read_text(encoding="utf-8")
+    texts = dict(_texts(name, extras_of(loaded)))
+    texts["config/rivermouth.yml"] = text if config is None else _deployable(text)
     if config is not None:
         for each in loaded.pipelines.values():  # the job ingest is on the one that allows most
             check_platform(each, CLASSIC)
         tables = quarantines(loaded, schema_of(name))
-        texts["config/rivermouth.yml"] = _deployable(config.read_text(encoding="utf-8"))
         texts[_DASHBOARD] = over(texts[_DASHBOARD], tables)
     texts |= {f"tests/records/{each}.jsonl": text for each, text in samples(loaded).items()}
     for file, text in texts.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
     return sorted(Path(each) for each in texts)
+
+
+def _example(form: str, folder: Path) -> Path:
+    """The configuration of the example, whose records have the format, as a file."""
+    text = (_BUNDLE / "config" / "rivermouth.yml").read_text(encoding="utf-8")
+    if form != "json":
+        text = text.replace("format: json", f"format: {form}")
+        text = text.replace("\nwarehouse:", f"\n{_REGISTRY}warehouse:")
+    file = folder / "rivermouth.yml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def extras_of(config: Config) -> tuple[str, ...]:
+    """The extras of the package that its pipelines need on a cluster."""
+    named = {each.source.format for each in config.pipelines.values()}
+    named |= {each.source.key or "" for each in config.pipelines.values()}
+    asked = (("registry", config.schema_registry is not None), ("protobuf", "protobuf" in named))
+    return tuple(extra for extra, needed in asked if needed)
+
+
+def package(*extras: str) -> str:
+    """The released package, as a requirement."""
+    asked = f"[{','.join(extras)}]" if extras else ""
+    return f"rivermouth{asked}=={__version__}"
 
 
 def _deployable(config: str) -> str:
@@ -181,17 +214,17 @@ def _deployable(config: str) -> str:
     return config
 
 
-def _texts(name: str) -> Iterator[tuple[str, str]]:
+def _texts(name: str, extras: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The path and the text of every file of a project with that name."""
     bundle = (_BUNDLE / "databricks.yml").read_text(encoding="utf-8")
     yield "databricks.yml", own_bundle(bundle, name)
     for kind in ("resources/*", "jobs/*.py", "config/*.yml"):
         for file in sorted(_BUNDLE.glob(kind)):
             text = file.read_text(encoding="utf-8")
-            yield file.relative_to(_BUNDLE).as_posix(), released(text)
+            yield file.relative_to(_BUNDLE).as_posix(), released(text, package(*extras))
     for template, target in _TEMPLATES.items():
         text = (_HERE / "templates" / template).read_text(encoding="utf-8")
-        local = PACKAGE.replace("rivermouth", "rivermouth[local]")
+        local = package("local", *extras)
         for mark, value in {"name": name, "schema": schema_of(name), "local": local}.items():
             text = text.replace(f"@{mark}@", value)
         yield target, text
@@ -217,7 +250,7 @@ def schema_of(name: str) -> str:
     return name.replace("-", "_")
 
 
-def released(text: str) -> str:
-    """A resource that installs the released package instead of the wheel just built."""
-    text = text.replace("dependencies: [../dist/*.whl]", f'dependencies: ["{PACKAGE}"]')
-    return text.replace("- whl: ../dist/*.whl", f'- pypi: {{package: "{PACKAGE}"}}')
+def released(text: str, wanted: str) -> str:
+    """A resource that installs a released package instead of the wheel just built."""
+    text = text.replace("dependencies: [../dist/*.whl]", f'dependencies: ["{wanted}"]')
+    return text.replace("- whl: ../dist/*.whl", f'- pypi: {{package: "{wanted}"}}')
