@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rivermouth.formats.avro import schema as avro
@@ -24,9 +25,11 @@ from rivermouth.formats.avro.grammar import (
     Truth,
 )
 from rivermouth.formats.shredded import columns as made
-from rivermouth.formats.shredded.columns import Make
+from rivermouth.formats.shredded.columns import Make, Site
+from rivermouth.formats.shredded.found import Found
 from rivermouth.formats.shredded.settings import Settings
-from rivermouth.formats.strict_json.types import sql_name
+from rivermouth.formats.strict_json.types import JsonSettings, sql_name
+from rivermouth.formats.text import column_of
 
 
 class DoesNotFit(ValueError):
@@ -208,11 +211,25 @@ class _Planning:
             return made.decimals(logical.scale, kind, sql_name(kind))
         if pa.types.is_binary(kind):
             return made.binary
+        if pa.types.is_timestamp(kind) and kind.tz and logical and logical.name == avro.ZONED:
+            return _zoned(kind, JsonSettings(cut=self.settings.cut))
         if not pa.types.is_string(kind) or (logical is not None and logical.name == "decimal"):
             return None
         if isinstance(writer, avro.Fixed):
             return made.uuids if logical is not None and logical.name == "uuid" else None
         return made.text
+
+
+def _zoned(kind: pa.DataType, settings: JsonSettings) -> Make:
+    """Times with their zone, as text: by the rules of JSON."""
+
+    def make(found: Found | None, site: Site) -> pa.Array:
+        column, reasons = column_of(made.text(found, site), kind, settings)
+        for at, reason in reasons.items():
+            site.of(np.array([at])).refuse(np.array([True]), reason)
+        return column
+
+    return make
 
 
 _UNITS: Mapping[str, str] = {"millis": "ms", "micros": "us", "nanos": "ns"}

@@ -216,9 +216,11 @@ def _part(given: Mapping[str, Any], key: str) -> Any:
 def logical_of(given: Mapping[str, Any], size: int | None = None) -> Logical | None:
     """What the values mean. By the specification one that is not valid is as if it were not there.
 
-    ``size`` is that of a fixed type.
+    Kafka Connect says it of types of Debezium by a name of its own. ``size`` is that of a fixed
+    type.
     """
-    name, kind = given.get("logicalType"), given["type"]
+    name = given.get("logicalType", _OF_CONNECT.get(str(given.get("connect.name"))))
+    kind = given["type"]
     if name == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = given.get("precision"), given.get("scale", 0)
         if not isinstance(precision, int) or not isinstance(scale, int):
@@ -231,6 +233,15 @@ def logical_of(given: Mapping[str, Any], size: int | None = None) -> Logical | N
     return Logical(str(name)) if fits else None
 
 
+ZONED = "zoned-timestamp"
+"""No word of Avro: a time with its zone, as text."""
+_OF_CONNECT = {
+    "io.debezium.time.Date": "date",
+    "io.debezium.time.Timestamp": "local-timestamp-millis",
+    "io.debezium.time.MicroTimestamp": "local-timestamp-micros",
+    "io.debezium.time.NanoTimestamp": "local-timestamp-nanos",
+    "io.debezium.time.ZonedTimestamp": ZONED,
+}
 _OF: Mapping[str, tuple[Any, ...]] = {
     "date": ("int",),
     "time-millis": ("int",),
@@ -241,6 +252,7 @@ _OF: Mapping[str, tuple[Any, ...]] = {
     "local-timestamp-millis": ("long",),
     "local-timestamp-micros": ("long",),
     "local-timestamp-nanos": ("long",),
+    ZONED: ("string",),
     "uuid": ("string", ("fixed", 16)),
     "duration": (("fixed", 12),),
 }

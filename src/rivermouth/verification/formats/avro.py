@@ -10,12 +10,14 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from rivermouth.verification.formats.exact import Convert, decimal, fits, text, unscaled, whole
 from rivermouth.verification.formats.json_scalars import Settings, settings_of
+from rivermouth.verification.formats.keys import from_text
 from rivermouth.verification.formats.reader import Reader, Undecodable
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -294,8 +296,24 @@ def _union(
     return read
 
 
+_ZONED = "a text with a zone"
+_OF_CONNECT = {
+    f"io.debezium.time.{name}": meaning
+    for name, meaning in (
+        ("Date", "date"),
+        ("Timestamp", "local-timestamp-millis"),
+        ("MicroTimestamp", "local-timestamp-micros"),
+        ("NanoTimestamp", "local-timestamp-nanos"),
+        ("ZonedTimestamp", _ZONED),
+    )
+}
+
+
 def _simple(name: str, schema: Mapping[str, Any], kind: pa.DataType, of: Settings) -> Convert:
-    logical = str(schema.get("logicalType", ""))
+    logical = str(schema.get("logicalType", _OF_CONNECT.get(str(schema.get("connect.name")), "")))
+    if logical == _ZONED and name == "string" and pa.types.is_timestamp(kind) and kind.tz:
+        parse = from_text(kind, replace(of, unit=None))
+        return lambda value: parse(text(value))
     if name in ("int", "long"):
         found = whole(logical, kind, of)
     elif name in ("float", "double"):

@@ -154,6 +154,42 @@ def test_what_nobody_wants_is_passed_by() -> None:
     assert read(schema, pa.struct([("b", pa.int64())]), [whole]).rows.to_pylist() == [{"b": 9}]
 
 
+US = 1_580_702_706_123_456
+ZONED = "io.debezium.time.ZonedTimestamp"
+OF_DEBEZIUM: list[tuple[str, str, pa.DataType, Any, Any]] = [
+    ("int", "io.debezium.time.Date", pa.date32(), 18_295, 18_295),
+    ("int", "io.debezium.time.Date", pa.date32(), 2_932_897, None),
+    ("long", "io.debezium.time.Timestamp", pa.timestamp("us"), US // 1000, US // 1000 * 1000),
+    ("long", "io.debezium.time.MicroTimestamp", pa.timestamp("us"), US, US),
+    ("long", "io.debezium.time.NanoTimestamp", pa.timestamp("us"), US * 1000, US),
+    ("long", "io.debezium.time.NanoTimestamp", pa.timestamp("us"), US * 1000 + 1, None),
+    ("long", "io.debezium.time.MicroTimestamp", pa.int64(), US, US),
+    ("string", ZONED, pa.timestamp("us", "UTC"), "2020-02-03T05:05:06.123456+01:00", US),
+    ("string", ZONED, pa.timestamp("us", "UTC"), "2020-02-03", None),
+    ("string", ZONED, pa.timestamp("us", "UTC"), "1580702706", None),
+    ("string", ZONED, pa.string(), "2020-02-03T04:05:06Z", "2020-02-03T04:05:06Z"),
+]
+
+
+@pytest.mark.parametrize(("writer", "name", "kind", "value", "expected"), OF_DEBEZIUM)
+def test_what_connect_says_of_a_type_of_debezium_counts(
+    writer: str, name: str, kind: pa.DataType, value: Any, expected: Any
+) -> None:
+    schema = record(("v", ["null", {"type": writer, "connect.version": 1, "connect.name": name}]))
+    parsed = fastavro.parse_schema(schema)
+    good, none = written(parsed, {"v": value}), written(parsed, {"v": None})
+
+    decoded = read(schema, pa.struct([("v", kind)]), [none, good])
+
+    assert rows_of(decoded.rows) == [(None,), None if expected is None else (expected,)]
+    read_one = of_schema(json.dumps(schema), {"v": kind}, CheckerSettings())
+    if expected is None:
+        with pytest.raises(Undecodable):
+            read_one(good)
+    else:
+        assert read_one(good) == (expected,)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_checker_reads_the_same(seed: int) -> None:
     sample, dice = Dice(seed).sample(values=40), random.Random(seed)
