@@ -14,6 +14,7 @@ from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+BOTH_LONG = pytest.mark.takes_long("as they came-replaceUsing", "by position-replaceUsing")
 KEEPS = "__debezium_unavailable_value"
 Batch = list[RawRow]
 State = dict[int, tuple[Any, ...]]
@@ -51,6 +52,7 @@ def state_of(table: BatchTable) -> State:
     return {each["id"]: (each["n"], each["note"]) for each in rows}
 
 
+@BOTH_LONG
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("order_by", [(), ("lsn",)], ids=["as they came", "by position"])
 def test_the_table_is_what_the_events_leave(
@@ -70,6 +72,7 @@ def test_the_table_is_what_the_events_leave(
     assert state_of(table) == {1: (7, None), 3: (3, None), 4: (4, None)}
 
 
+@pytest.mark.takes_long("replaceUsing")
 @pytest.mark.parametrize("way", WAYS)
 def test_an_older_deletion_takes_no_newer_row(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn"), way), Stream()
@@ -80,6 +83,7 @@ def test_an_older_deletion_takes_no_newer_row(bench: Bench, way: str) -> None:
     assert state_of(table) == {2: (2, None)}
 
 
+@BOTH_LONG
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("order_by", [(), ("lsn",)], ids=["as they came", "by position"])
 def test_a_value_that_is_not_told_stays(bench: Bench, way: str, order_by: tuple[str, ...]) -> None:
@@ -92,6 +96,7 @@ def test_a_value_that_is_not_told_stays(bench: Bench, way: str, order_by: tuple[
     assert state_of(table) == {1: (4, "new"), 2: (10, None)}
 
 
+@BOTH_LONG
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("order_by", [(), ("lsn",)], ids=["as they came", "by position"])
 def test_no_value_comes_from_before_a_deletion(
@@ -106,6 +111,7 @@ def test_no_value_comes_from_before_a_deletion(
     assert state_of(table) == {1: (2, KEEPS), 2: (2, KEEPS), 3: (3, KEEPS)}
 
 
+@pytest.mark.takes_long("replaceUsing")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn"), way), Stream()
@@ -114,6 +120,7 @@ def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str
     assert state_of(table) == {1: (3, "b")}
 
 
+@pytest.mark.takes_long("replaceUsing")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_tombstone_deletes_where_message_keys_are_read(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn", key="json"), way), Stream()
