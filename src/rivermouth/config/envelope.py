@@ -55,11 +55,8 @@ class Envelope:
     def given(self) -> dict[str, list[str]]:
         """The same as JSON, as the ledger names it; without what is empty."""
         facts = asdict(replace(self, wires={}))
-        return {
-            name: [each] if name == "unavailable" else [*each]
-            for name, each in facts.items()
-            if each
-        }
+        given = {name: each for name, each in facts.items() if each}
+        return {n: [each] if isinstance(each, str) else [*each] for n, each in given.items()}
 
 
 _BY_DECIMALS = {"precise": {"DECIMAL": "unscaled"}, "string": {}, "double": {}}
@@ -328,10 +325,8 @@ def message_key_fields(
     """
     given = {each.column: each.texts for each in fields if each.texts}
     texts = {each: given.get(each, (_quoted(each),)) for each in keys}
-    return tuple(
-        From(name, tuple(f"{root}{t.removeprefix(ROOT)}" for root in envelope.roots for t in its))
-        for name, its in texts.items()
-    )
+    at_root = {name: [ROOT + t.removeprefix(ROOT) for t in its] for name, its in texts.items()}
+    return tuple(From(name, tuple(_placed(its, (), envelope))) for name, its in at_root.items())
 
 
 def _placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:

@@ -250,7 +250,7 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
         return
     yield Check("broker", True, f"{config.kafka.bootstrap_servers}: cluster {cluster}")
     topics: dict[str, None] = {}
-    samples = list[Check]()
+    samples = dict[str, Callable[[], str]]()
     for each in config.pipelines.values():
         try:
             found = with_topics(kafka, each, None).source.topics
@@ -258,22 +258,23 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
             if not found:
                 raise no_topic(each)
             if not kafka.missing(found):  # else the check of the topic says so
-                look = partial(_records, config, each, kafka, secrets)
-                samples.append(_attempt(f"records of {each.name}", look))
+                look = partial(_records, config, each, [*found], kafka, secrets)
+                samples[f"records of {each.name}"] = look
         except SourceError as error:
             yield refused(f"topics of {each.name}", error)
         topics |= dict.fromkeys(each.target.kafka or ())
     for topic in topics:
         yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
-    yield from samples
+    for name, sampled in samples.items():
+        yield _attempt(name, sampled)
 
 
-def _records(config: Config, pipeline: Pipeline, kafka: Kafka, secrets: Secrets) -> str:
+def _records(
+    config: Config, pipeline: Pipeline, topics: Sequence[str], kafka: Kafka, secrets: Secrets
+) -> str:
     """How many of the newest records are good, and why others are bad; raises where all are."""
     from rivermouth.formats.arrow import SKIPPED
-    from rivermouth.kafka.facts import with_topics
 
-    topics = with_topics(kafka, pipeline, None).source.topics
     marks = sorted(kafka.facts(topics).watermarks.items())[:_PARTITIONS]
     newest = {each: (max(its.low, its.high - _EACH), its.high) for each, its in marks}
     messages = kafka.records_within({of: each for of, each in newest.items() if each[0] < each[1]})

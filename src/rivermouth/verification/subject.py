@@ -149,10 +149,10 @@ class Subject:
     @cached_property
     def skips(self) -> Flags:
         """Which entries made no row of records without a value, by index."""
-        every = ((each, self.without_value(each.decoder)) for each in self.ledger.effective)
-        return np.array(
-            [what == "skip" and each.config.get("key") is None for each, what in every], bool
-        )
+        without_key = [each.config.get("key") is None for each in self.ledger.effective]
+        skip = [self.without_value(each.decoder) == "skip" for each in self.ledger.effective]
+        found: Flags = np.array(skip, bool) & np.array(without_key, bool)
+        return found
 
     @cached_property
     def with_events(self) -> Flags:

@@ -19,7 +19,7 @@ from rivermouth.write.files.partitions import values_of
 from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.effect import Effect, LeftToSpark, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
-from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
+from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows, gathered
 from rivermouth.write.keys.settle import (
     NONE,
     FirstOrder,
@@ -177,6 +177,8 @@ class Filling:
         ``stands`` says which of them have a row that stands and was not deleted by a tombstone.
         Raises LeftToSpark.
         """
+        if not len(newest):
+            return NOTHING_FILLED
         standing = np.flatnonzero(stands)
         if self._size(untold.groups[standing], newest) > FILLED_BYTES:
             raise LeftToSpark
@@ -229,14 +231,11 @@ class Filling:
         """The rows of entries, in their order: some columns, or all."""
         if not len(entries):
             return pa.schema(map(self.index.columns.types.field, columns)).empty_table()
-        tables, at, offset = list[pa.Table](), np.zeros(len(entries), np.int64), 0
-        file, row = self.entries.file[entries], self.entries.changes.row[entries]
-        for number in numbers_of(file):
-            here = np.flatnonzero(file == number)
-            tables.append(self._read(self.files[self.entries.files[number]], row[here], columns))
-            at[here] = offset + np.arange(len(here))
-            offset += len(here)
-        return pa.concat_tables(tables).take(pa.array(at))
+        row, names = self.entries.changes.row[entries], self.entries.files
+        return gathered(
+            self.entries.file[entries],
+            lambda of, here: self._read(self.files[names[of]], row[here], columns),
+        )
 
     def _read(self, file: DataFile, rows: Integers, columns: Sequence[str]) -> pa.Table:
         found = read_columns(self.index.log.store, file.name, columns or None, rows)

@@ -139,6 +139,13 @@ class Found:
     values: Words
 
 
+def gathered(files: Integers, read: Callable[[int, Integers], pa.Table]) -> pa.Table:
+    """What ``read`` gives of each file, for the numbers of its rows among all, in their order."""
+    parts = [(of, np.flatnonzero(files == of)) for of in numbers_of(files)]
+    whole = pa.concat_tables([read(of, here) for of, here in parts])
+    return whole.take(pa.array(np.argsort(np.concatenate([here for _, here in parts]))))
+
+
 class KeyIndex:
     """The index of one table, whose large runs lie on a ``shelf``.
 
@@ -201,17 +208,15 @@ class KeyIndex:
         """The live rows of ``these`` keys, in their order, each of which is there: some columns,
         and the place of the record in ``_kafka``.
         """
-        tables, at, offset = list[pa.Table](), np.zeros(len(these), np.int64), 0
         fields = [*map(self.columns.types.field, columns), _KAFKA]
-        files = found.file[these]
-        for number in numbers_of(files):
-            here = np.flatnonzero(files == number)
-            file, rows = self.file(number), found.row[these[here]]
-            tables.append(self.columns.typed(self.log.store, file, fields, rows))
-            at[here] = offset + np.arange(len(here))
-            offset += len(here)
-        none = pa.schema(fields).empty_table()
-        return pa.concat_tables([none, *tables]).take(pa.array(at)).combine_chunks()
+        files, rows = found.file[these], found.row[these]
+        if not len(these):
+            return pa.schema(fields).empty_table()
+        store = self.log.store
+        read = gathered(
+            files, lambda of, here: self.columns.typed(store, self.file(of), fields, rows[here])
+        )
+        return read.combine_chunks()
 
     def file(self, number: int) -> AddFile:
         """The file with a number of ``Found``, as the log has it."""
