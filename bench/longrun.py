@@ -55,7 +55,7 @@ from rivermouth.warehouse.delta.vectors import deleted_rows
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget, folder_of
 from rivermouth.write.files.compaction import Compaction, Nobody, Work, rewritten
 from rivermouth.write.files.data_files import Files, Folder
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import FilesTable, appended
 from rivermouth.write.files.writing import Writing, collected
 from rivermouth.write.keys.effect import MovedKeys, change_of
 from rivermouth.write.keys.index import KeyIndex
@@ -251,7 +251,7 @@ class Upserts:
             writer = self.files()
             done = [file for part in filled(ids) for file in writer.add(part)]
             self.table.newest()
-            self.table.append([*done, *writer.end()], "")
+            self.table.also(appended([*done, *writer.end()]))
         self.table.newest()
         self.index.follow()
 

@@ -25,6 +25,7 @@ def a_pipeline(*order_by: str, **reading: str) -> Pipeline:
     target = {"table": "silver.t", "mode": "upsert", "keys": ("id",), "order_by": order_by}
     columns = {"lsn": {"from": "$.source.lsn"}}
     schema = "id BIGINT, n INT, note STRING, lsn BIGINT"
+    schema += ", _op STRING" if "on_delete" in reading else ""
     given = {"name": "p", "source": source, "ddl": schema, "columns": columns, "target": target}
     return Pipeline.model_validate(given)
 
@@ -81,6 +82,17 @@ def test_an_older_deletion_takes_no_newer_row(bench: Bench, way: str) -> None:
     assert state_of(table) == {1: (1, None), 2: (2, None)}
     table.land([event("d", 1, lsn=40), event("u", 1, 5, lsn=35)])
     assert state_of(table) == {2: (2, None)}
+
+
+@pytest.mark.takes_long("replaceUsing")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_row_that_stays_deleted_is_not_brought_back(bench: Bench, way: str) -> None:
+    table, event = keyed_table(bench, a_pipeline("lsn", on_delete="row"), way), Stream()
+    table.land([event("c", 1, 1, "a", lsn=10), event("d", 2, lsn=11)])
+    table.land([event("d", 1, lsn=30), event.record(None)])
+    table.land([event("u", 1, 5, "late", lsn=20), event("c", 2, 2, "b", lsn=31)])
+    assert state_of(table) == {1: (None, None), 2: (2, "b")}
+    assert {each["id"]: each["_op"] for each in table.rows()} == {1: "d", 2: "c"}
 
 
 @BOTH_LONG

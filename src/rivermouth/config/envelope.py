@@ -14,10 +14,10 @@ from rivermouth.config.paths import ROOT, From, reading, steps_of
 from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked
 from rivermouth.config.registry import SHAPES
 from rivermouth.config.settings import Schema, Written
-from rivermouth.config.values import read_name
+from rivermouth.config.values import OnDelete, read_name
 
 OPERATION = "_op"
-"""The column of an append that gets what happened, unless it has a path of its own."""
+"""The column that gets what happened, unless it has a path of its own."""
 _WORDS = ("op", "data", "before", "old", "delete_when", "skip_when", "truncate_when", "put_when")
 
 
@@ -359,6 +359,7 @@ def fits_the_rest(envelope: Envelope | None, known: str, mode: str) -> Iterator[
 
 def are_event_fields(
     envelope: Envelope | None,
+    on_delete: OnDelete,
     schema: tuple[Column, ...],
     fields: tuple[From, ...],
     keys: tuple[str, ...],
@@ -369,7 +370,8 @@ def are_event_fields(
     """
     if envelope is None:
         return
-    deleted = {*keys, *order_by} if keys else {each.name for each in schema}
+    goes = keys and on_delete is OnDelete.DELETE
+    deleted = {*keys, *order_by} if goes else {each.name for each in schema}
     try:
         found = events_of(envelope, schema, fields, sorted(deleted), keys)
     except Refused as refused:

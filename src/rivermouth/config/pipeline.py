@@ -53,7 +53,7 @@ from rivermouth.config.value_types import (
     ShapeName,
     Table,
 )
-from rivermouth.config.values import Commit, OnEmpty, OnSchemaChange, Tombstones
+from rivermouth.config.values import Commit, OnDelete, OnEmpty, OnSchemaChange, Tombstones
 
 _BY_ITSELF = (None, Tombstones.SKIP)
 JsonValue = str | bool | list[str] | None
@@ -190,6 +190,7 @@ class Pipeline(Model):
             "timestamps": source.timestamps.given,
             "tombstones": "" if source.tombstones in _BY_ITSELF else source.tombstones.value,
             "on_empty": "" if source.on_empty is OnEmpty.QUARANTINE else source.on_empty.value,
+            "on_delete": "" if source.on_delete is OnDelete.DELETE else source.on_delete.value,
             "framing": "" if self.framing is Framing.NONE else self.framing.value,
             "schema_file": schema_text(source.format, source.schema_file),
             "message": source.message,
@@ -249,12 +250,17 @@ class Pipeline(Model):
         return written(self.columns, self.wires)
 
     @property
+    def events_delete(self) -> bool:
+        """Whether an event that deletes a row leaves none."""
+        return self.shape.keyed and self.source.on_delete is OnDelete.DELETE
+
+    @property
     def events(self) -> Events | None:
         """What is read of events; None where records are none."""
         if self.source.envelope is None:
             return None
         of_keys = {*self.target.keys, *self.target.order_by}
-        names = [e.name for e in self.columns if self.shape.adds or e.name in of_keys]
+        names = [e.name for e in self.columns if not self.events_delete or e.name in of_keys]
         keys = self.target.keys if self.shape.keyed else ()
         return events_of(self.source.envelope, self.written, self.fields, names, keys)
 

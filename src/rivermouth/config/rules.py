@@ -18,7 +18,7 @@ from rivermouth.config.encoding import (
     one_schema,
     schema_is_sound,
 )
-from rivermouth.config.envelope import are_event_fields, fits_the_rest
+from rivermouth.config.envelope import OPERATION, Envelope, are_event_fields, fits_the_rest
 from rivermouth.config.formats import FORMATS
 from rivermouth.config.layout import fits_together, lays_out, no_text_decides
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
@@ -47,7 +47,7 @@ from rivermouth.config.totals import (
     windows_fit,
 )
 from rivermouth.config.transform import at_most_one, explodes_rows, fits_the_mode, tells_columns
-from rivermouth.config.values import Tombstones
+from rivermouth.config.values import OnDelete, Tombstones
 
 Names = tuple[str, ...]
 Columns = tuple[Column, ...]
@@ -185,6 +185,25 @@ def _adds_rows(tombstones: Tombstones | None, mode: str) -> Iterator[Fault]:
         yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=f"{fix}; remove it", at_key=True)
 
 
+def _rows_stay(
+    on_delete: OnDelete, envelope: Envelope | None, key: str | None, mode: str, schema: Columns
+) -> Iterator[Fault]:
+    """Rows of deleted keys stay where events delete, and where a column tells them apart."""
+    if on_delete is OnDelete.DELETE:
+        return
+    path: KeyPath = ("source", "on_delete")
+    if envelope is None or not SHAPES.by_name[mode].deletes:
+        message = "{path} has no meaning without an envelope in mode upsert"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix="remove it", at_key=True)
+    elif key is not None:
+        message = "{path} is row, but with source.key a tombstone deletes the row"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix="remove source.key")
+    elif all(each.name != OPERATION for each in schema):
+        message = "{path} is row, but no column tells these rows from others"
+        fix = f"add {OPERATION} STRING to schema"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix)
+
+
 def _key_holds_all(key: str | None, mode: str, keys: Names) -> Iterator[Fault]:
     forms = FORMATS.keys
     if key is not None and SHAPES.by_name[mode].deletes and forms[key].single and len(keys) > 1:
@@ -306,8 +325,15 @@ RULES = (
     Rule(("source.format", "schema", "columns"), are_fields),
     Rule(("source.envelope", "source.format", "target.mode"), fits_the_rest),
     Rule(
-        ("source.envelope", "schema", "columns", "target.keys", "target.order_by"),
+        (
+            *("source.envelope", "source.on_delete", "schema", "columns"),
+            *("target.keys", "target.order_by"),
+        ),
         are_event_fields,
+    ),
+    Rule(
+        ("source.on_delete", "source.envelope", "source.key", "target.mode", "schema"),
+        _rows_stay,
     ),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),

@@ -18,6 +18,7 @@ from rivermouth.config.value_types import (
     Always,
     Count,
     DataLossChoice,
+    DeletionChoice,
     Duration,
     EmptyChoice,
     FormatName,
@@ -30,7 +31,7 @@ from rivermouth.config.value_types import (
     TombstonesChoice,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnEmpty, OnMissingTime, read_names
+from rivermouth.config.values import OnDataLoss, OnDelete, OnEmpty, OnMissingTime, read_names
 
 PLACE = ("topic", "partition", "offset", "timestamp")
 """The fields of ``_kafka`` that every row has: by them it is proved."""
@@ -134,6 +135,12 @@ class Source(Model):
         default=None,
         description=ENVELOPES,
         examples=["debezium", {"op": "type", "data": "row", "delete_when": ["delete"]}],
+    )
+    on_delete: DeletionChoice = Field(
+        default=OnDelete.DELETE,
+        description="What an upsert does with an event that deletes a row. `delete`: the row goes,"
+        " and its key is not remembered. `row`: the row stays with what is told of it, and `_op`"
+        " says that it was deleted. See [change streams](cdc.md#rows-of-deleted-keys).",
     )
     csv: Annotated[Csv, Field(description="How lines are written, see [formats](records.md).")] = (
         Csv()

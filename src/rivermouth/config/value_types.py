@@ -44,6 +44,7 @@ from rivermouth.config.totals import Measure, check_keys, read_metrics
 from rivermouth.config.values import (
     Commit,
     OnDataLoss,
+    OnDelete,
     OnEmpty,
     OnMissingTime,
     OnSchemaChange,
@@ -199,6 +200,11 @@ EmptyChoice = Annotated[
     # YAML's own null is meant, too.
     BeforeValidator(lambda value: read_choice(OnEmpty, "null" if value is None else value)),
     Written(one_of(lambda: [each.value for each in OnEmpty])),
+]
+DeletionChoice = Annotated[
+    OnDelete,
+    BeforeValidator(lambda value: read_choice(OnDelete, value)),
+    Written(one_of(lambda: [each.value for each in OnDelete])),
 ]
 TombstonesChoice = Annotated[
     Tombstones,

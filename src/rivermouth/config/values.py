@@ -30,6 +30,14 @@ class OnEmpty(Enum):
     """A row of nulls."""
 
 
+class OnDelete(Enum):
+    """What an upsert does with an event that deletes a row."""
+
+    DELETE = "delete"
+    ROW = "row"
+    """The row stays, with what is told of it."""
+
+
 class Tombstones(Enum):
     """What an append does with a record that has no value."""
 

@@ -40,10 +40,10 @@ class Events:
 
     Of each field of ``row`` ``put`` are its paths in an event that puts a row, and ``deleted`` in
     one that deletes it; ``old`` are those of the keys that the row had before. ``kept`` may have
-    values that are not told. ``op``, ``data`` and
-    ``before`` are those of the envelope. ``ordered`` are the columns by which rows are ordered: a
-    deletion has to tell them. ``empty``: a row in which all is null is none that shares no field
-    with the columns.
+    values that are not told. ``op``, ``data`` and ``before`` are those of the envelope. ``ordered``
+    are the columns by which rows are ordered: a deletion has to tell them. ``removes``: a deletion
+    leaves no row. ``empty``: a row in which all is null is none that shares no field with the
+    columns.
     """
 
     inner: InArrow
@@ -58,6 +58,7 @@ class Events:
     kept: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
     empty: bool = False
+    removes: bool = True
 
     @classmethod
     def of(
@@ -70,13 +71,15 @@ class Events:
         ordered: Sequence[str],
         *,
         empty: bool,
+        removes: bool,
     ) -> Events:
         """For these columns, of which events may leave out the values of ``kept``."""
         row = pa.struct(list(schema_of(columns)))
         one = (paths.op.paths, _record(paths.data), _record(paths.before))
         put, gone = (tuple(e.paths for e in each) for each in (paths.put, paths.deleted))
         old = {each.column: each.paths for each in paths.old}
-        return cls(inner, row, envelope, *one, put, gone, old, tuple(kept), tuple(ordered), empty)
+        may = (tuple(kept), tuple(ordered))
+        return cls(inner, row, envelope, *one, put, gone, old, *may, empty, removes)
 
     def decode(self, values: pa.Array) -> Decoded:
         """See ``formats.arrow.InArrow``; the rows of ``deletes`` have what is told of them."""
@@ -112,7 +115,8 @@ class Events:
             none = _of_nulls(rows)
             codes.append(code_where(none, NO_FIELD))
             rows = pc.if_else(none, pa.scalar(None, rows.type), rows) if none.true_count else rows
-        return Decoded(rows, pc.coalesce(*reasons), pc.coalesce(*codes), gone, kept)
+        deletes = gone if self.removes else None
+        return Decoded(rows, pc.coalesce(*reasons), pc.coalesce(*codes), deletes, kept)
 
     def _untold(self, rows: pa.StructArray) -> pa.ListArray:
         """The columns that each row does not tell; null where it tells all."""

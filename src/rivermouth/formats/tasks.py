@@ -104,7 +104,7 @@ class Decoder:
         rows = found.rows
         if self.tombstones is Tombstones.ROW and value.null_count:
             rows = of_nulls(rows, value.is_null())
-        gone = found.deletes if self.keys else None
+        gone = found.deletes
         unfilled = self._unfilled(rows, found)
         code = first_of(nothing, found.codes, coded(unfilled.is_valid(), NULL))
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
@@ -139,7 +139,7 @@ class Decoder:
         What goes lacks nothing.
         """
         there, lacking = rows.is_valid(), pa.nulls(len(rows), pa.string())
-        if self.keys and found.deletes is not None:
+        if found.deletes is not None:
             there = pc.and_not(there, found.deletes)
         for each in self.required:
             column = rows.field(each)
@@ -214,6 +214,7 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
             pipeline.kept,
             pipeline.target.order_by,
             empty=nulls,
+            removes=pipeline.events_delete,
         )
     elif pipeline.fields:
         values = Projected.of(values, pipeline.written, pipeline.fields)
@@ -242,7 +243,7 @@ def _key_decoder(pipeline: Pipeline) -> InArrow | None:
     return found
 
 
-_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones", "envelope", "as"}
+_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones", "envelope", "on_delete", "as"}
 
 
 def of_values(pipeline: Pipeline) -> Mapping[str, Any]:

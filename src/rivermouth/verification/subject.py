@@ -181,7 +181,8 @@ class Subject:
         make, written = partial(self._of_format, known, version), wire_schema(schema, wires)
         required = [columns.index(each) for each in needed if each in columns]
         if envelope is not None:
-            told, required = self._told(envelope, paths, needed, its), []
+            removes = self.pipeline.shape.keyed and its.pop("on_delete", None) is None
+            told, required = self._told(envelope, paths, needed, its, removes=removes), []
             read = events(make, written, columns, told, its)
         elif paths is None:
             read = make(written, columns, its)
@@ -196,15 +197,12 @@ class Subject:
         paths: Mapping[str, Any] | None,
         needed: Sequence[str],
         its: Mapping[str, Any],
+        *,
+        removes: bool,
     ) -> Told:
         shape, target = self.pipeline.shape, self.pipeline.target
-        every = its.get(FIELDS, ())
-        deleted = every if shape.adds else [*target.keys, *target.order_by]
-        empty = its.get("on_empty") == "null"
-        keys = target.keys if shape.keyed else ()
-        return Told(
-            envelope, paths or {}, deleted, needed, target.order_by, keys, shape.keyed, empty
-        )
+        empty, keys = its.get("on_empty") == "null", target.keys if shape.keyed else ()
+        return Told(envelope, paths or {}, needed, target.order_by, keys, removes, empty)
 
     def _of_format(
         self,
@@ -384,7 +382,7 @@ def _filled(read: Reader, required: Sequence[int]) -> Reader:
 def _check(settings: Mapping[str, Any], known: Format) -> None:
     """Raises UnknownDecoder for a setting that the format does not have."""
     every = {*known.settings, FIELDS, "not_null", "tombstones"}
-    every |= {"envelope", "as"} if "from" in known.settings else set()
+    every |= {"envelope", "on_delete", "as"} if "from" in known.settings else set()
     unknown = sorted(settings.keys() - every)
     if unknown:
         raise UnknownDecoder(f"the setting {unknown[0]}")

@@ -41,6 +41,7 @@ pipelines:
 UPSERT = "{table: s.t, mode: upsert, keys: [id], order_by: [lsn]}"
 APPEND = "{table: s.t}"
 COLUMNS = "id BIGINT, n STRING NOT NULL, lsn BIGINT"
+STAYS = "id BIGINT, n STRING, lsn BIGINT, _op STRING"
 LSN = "{lsn: {from: $.source.lsn}}"
 OWN = "{op: meta.kind, data: row, before: old, delete_when: [gone], skip_when: [beat]}"
 BARE = "{op: op, delete_when: [D, d]}"
@@ -96,6 +97,13 @@ ALL_EVENTS: list[Case] = [
     (debezium("d", 9, before={"id": 1, "n": None}), "RM614", None, False),
     (None, "skipped", None, False),
 ]
+STAYING: list[Case] = [
+    (debezium("d", 9, before={"id": 1, "n": "y"}), None, OLD, False),
+    (debezium("d", 9, before={"id": 1}), None, {**OLD, "n": None}, False),
+    (debezium("d", None, before={"id": 1, "n": "y"}), "RM615", None, False),
+    (debezium("u", 7, after={**ROW, "n": KEEPS}), None, {**PUT, "n": KEEPS, "_op": "u"}, False),
+    (None, "skipped", None, False),
+]
 BY_PATHS: list[Case] = [
     ({"meta": {"kind": "put"}, "row": ROW}, None, {"id": 1, "n": "x"}, False),
     ({"meta": {"kind": "gone"}, "old": {"id": 1}}, None, {"id": 1, "n": None}, True),
@@ -128,6 +136,7 @@ BY_ID = "{table: s.t, mode: upsert, keys: [id]}"
 TABLES: dict[str, tuple[str, str, str, str, list[Case]]] = {
     "as they stand": ("debezium", COLUMNS, LSN, UPSERT, AS_THEY_STAND),
     "all events": ("debezium", f"{COLUMNS}, _op STRING", LSN, APPEND, ALL_EVENTS),
+    "staying": ("debezium, on_delete: row", STAYS, LSN, UPSERT, STAYING),
     "by paths": (OWN, PLAIN, "{}", BY_ID, BY_PATHS),
     "beside the row": (BARE, PLAIN, "{}", BY_ID, BESIDE_THE_ROW),
     "dms": ("dms", PLAIN, "{}", BY_ID, DMS),

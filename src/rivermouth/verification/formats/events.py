@@ -21,19 +21,18 @@ _OPERATION, _ROOT = "_op", "$."
 class Told:
     """What an entry names of its events: the ``envelope``, and ``paths`` of columns.
 
-    ``deleted`` are the columns that are told of a deleted row, ``required`` those that are NOT
-    NULL, and ``empty`` whether a row may have no value at all. ``by_key``: an event that deletes
-    leaves no row; it has to tell the columns ``ordered``, by which rows are ordered; and no event
-    may tell that the ``keys`` of a row were others before.
+    ``required`` are the columns that are NOT NULL, and ``empty`` says whether a row may have no
+    value at all. An event that deletes has to tell the columns ``ordered``, by which rows are
+    ordered, and no event may tell that the ``keys`` of a row were others before. ``removes``: an
+    event that deletes leaves no row, and tells nothing but these columns.
     """
 
     envelope: Mapping[str, Sequence[str]]
     paths: Mapping[str, Sequence[str]]
-    deleted: Sequence[str]
     required: Sequence[str]
     ordered: Sequence[str]
     keys: Sequence[str]
-    by_key: bool
+    removes: bool
     empty: bool
 
     def of(self, name: str, base: str) -> list[Steps]:
@@ -60,13 +59,20 @@ class Told:
             value == form for text in self.envelope.get("unavailable", ()) for form in _forms(text)
         )
 
-    def check(self, row: Mapping[str, Any], was: Mapping[str, Any], *, goes: bool) -> None:
-        """Raises Undecodable where a row may not be so: it ``goes``, or ``was`` its key before."""
+    @property
+    def fixed(self) -> set[str]:
+        """The columns that all events of a key tell."""
+        return {*self.keys, *self.ordered}
+
+    def check(self, row: Mapping[str, Any], was: Mapping[str, Any], *, deletes: bool) -> None:
+        """Raises Undecodable where a row may not be so: it goes, or ``was`` its key before."""
         if not self.empty and all(each is None for each in row.values()):
             raise Undecodable("it has none of the fields of the schema")
-        if any(row.get(each) is None for each in (self.ordered if goes else self.required)):
-            why = "a deletion without a place in the order" if goes else "a NOT NULL column is null"
-            raise Undecodable(why)
+        if deletes and any(row.get(each) is None for each in self.ordered):
+            raise Undecodable("a deletion without a place in the order")
+        stays = not (deletes and self.removes)
+        if stays and any(row.get(each) is None for each in self.required):
+            raise Undecodable("a NOT NULL column is null")
         if any(each is not None and each != row[name] for name, each in was.items()):
             raise Undecodable("the row had another key before")
 
@@ -98,7 +104,8 @@ def events(
     op = [steps(each) for each in told.envelope["op"]]
     every = [each for each in settings.get(FIELDS, ()) if columns]
     put = {each: told.of(each, "data") for each in every}
-    gone = {each: told.of(each, "before") for each in every if each in told.deleted}
+    of_deleted = [each for each in every if not told.removes or each in told.fixed]
+    gone = {each: told.of(each, "before") for each in of_deleted}
     old = {each: told.of(each, "old") for each in every if each in told.keys}
     kinds: dict[str, Any] = {}
     for each in op:
@@ -123,11 +130,10 @@ def events(
         paths = gone if deletes else put
         row = {name: first(record, its) for name, its in paths.items()}
         was = {} if deletes else {name: first(record, its) for name, its in old.items()}
-        goes = deletes and told.by_key
-        told.check(row, was, goes=goes)
-        values = {each: row.get(each) for each in columns} | {GONE: goes}
-        if told.by_key:
-            may = [each for each in every if each not in told.deleted and row.get(each) is not None]
+        told.check(row, was, deletes=deletes)
+        values = {each: row.get(each) for each in columns} | {GONE: deletes and told.removes}
+        if told.keys and not deletes:
+            may = [each for each in every if each not in told.fixed and row.get(each) is not None]
             stays = {e: Untold(row[e]) for e in may if told.is_untold(row[e])}
             if stays and what in told.envelope.get("create_when", []):
                 raise Undecodable("it creates a row, and does not tell all of its values")

@@ -82,8 +82,7 @@ class Nobody:
 class _Moved:
     """Live rows of a file, and where they are now: consecutive rows of a new one."""
 
-    source: AddFile
-    deleted: BitMap64
+    source: str
     rows: Integers
     into: str
     begins: int
@@ -91,9 +90,12 @@ class _Moved:
 
 @dataclass
 class Rewritten:
-    """What a job wrote in so many milliseconds: new files, and which rows went where."""
+    """What a job wrote in so many milliseconds: new files, and which rows went where.
 
-    sources: Sequence[AddFile]
+    ``sources`` are the files that it read, with the rows that were deleted by then.
+    """
+
+    sources: Mapping[AddFile, BitMap64]
     witness: Witness
     ms: int = 0
     files: list[DataFile] = field(default_factory=list)
@@ -124,7 +126,7 @@ def rewritten(
     kept = (
         each for each in arrow_schema(definition.schema) if each.name not in definition.partitions
     )
-    found, schema = Rewritten([*sources], witness), pa.schema(kept)
+    found, schema = Rewritten(sources, witness), pa.schema(kept)
     try:
         for source, deleted in sources.items():
             if not _rewrite(source, deleted, log.store, files, schema, found, stop):
@@ -160,7 +162,7 @@ def _rewrite(
             if rows.num_rows:
                 placed, done = files.placed(rows)
                 into, begins = placed.files[0], int(placed.row[0])
-                found.moved.append(_Moved(source, deleted, live, into, begins))
+                found.moved.append(_Moved(source.path, live, into, begins))
                 found.witness.wrote(into, rows)
                 found.files += done
     return True
@@ -222,17 +224,22 @@ def _died(job: Rewritten, now: Mapping[str, BitMap64]) -> dict[str, BitMap64] | 
 
     ``now`` are the deleted rows of the sources that are still in the table.
     """
+    since: dict[str, Integers] = {}
+    for source, deleted in job.sources.items():
+        if source.path in now:
+            if not deleted.issubset(now[source.path]):
+                return None
+            since[source.path] = np.fromiter(now[source.path] - deleted, np.int64)
     found: dict[str, BitMap64] = {}
     for each in job.moved:
-        here, deleted = found.setdefault(each.into, BitMap64()), now.get(each.source.path)
-        if deleted is None:
+        here, died = found.setdefault(each.into, BitMap64()), since.get(each.source)
+        if died is None:
             here.update(BitMap64(range(each.begins, each.begins + len(each.rows))))
             continue
-        if not each.deleted.issubset(deleted):
-            return None
-        since = np.fromiter(deleted - each.deleted, np.int64)
-        at = np.minimum(np.searchsorted(each.rows, since), len(each.rows) - 1)
-        here.update((each.begins + at[each.rows[at] == since]).astype(np.uint64))
+        first, end = np.searchsorted(died, (each.rows[0], each.rows[-1] + 1))
+        # Between these, what has died since was live: it is one of the rows.
+        at = each.begins + np.searchsorted(each.rows, died[first:end])
+        here.update(at.astype(np.uint64))
     return found
 
 

@@ -34,9 +34,9 @@ def a_random_pipeline(dice: random.Random) -> Pipeline:
         return a_pipeline(*keys, mode="insert", partition_by=by)
     order_by, tombstones = dice.choice(ORDERS), dice.random() < 0.6
     events = dice.random() < 0.4
-    return a_pipeline(
-        *keys, order_by=order_by, tombstones=tombstones, events=events, partition_by=by
-    )
+    stay = events and not tombstones and dice.random() < 0.5
+    more = {"tombstones": tombstones, "events": events, "stay": stay}
+    return a_pipeline(*keys, order_by=order_by, partition_by=by, **more)
 
 
 class Topic:
@@ -68,6 +68,7 @@ class Model:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._target, self._deletes = pipeline.target, pipeline.source.key is not None
+        self._stay = not pipeline.events_delete
         self.rows: dict[Key, Record] = {}
         self.texts: dict[Key, str | None] = {}
 
@@ -98,7 +99,7 @@ class Model:
         if old is None or last or not ordered or self._rank(newest) > self._rank(old):
             self.texts[key] = self._text(key, newest, alive, None if last else old)
             self.rows[key] = newest
-            if newest.gone:
+            if newest.gone and not self._stay:
                 del self.rows[key]
 
     def _text(
@@ -113,7 +114,8 @@ class Model:
             alive = [each for each in alive if self._rank(each) > self._rank(old)]
         for each in sorted(alive, key=self._rank):
             text = (each.value or {})["text"]
-            found = UNTOLD if each.gone else found if text == UNTOLD else text
+            goes = each.gone and not self._stay
+            found = UNTOLD if goes else found if text == UNTOLD and not each.gone else text
         return found
 
     def _is_bad(self, record: Record) -> bool:
@@ -133,6 +135,7 @@ class OfVerify:
     def __init__(self, pipeline: Pipeline) -> None:
         self._target, self._source = pipeline.target, pipeline.source
         self._changes: dict[Key, list[Change]] = defaultdict(list)
+        self._removes = pipeline.events_delete
 
     def take(self, batch: int, records: Sequence[Record]) -> None:
         for each in records:
@@ -143,7 +146,8 @@ class OfVerify:
             key = tuple(each.key[name] for name in self._target.keys)
             text = None if each.value is None else json.dumps(value["text"]).encode()
             place = ("t", each.partition), each.offset
-            self._changes[key].append(Change(batch, *place, order, 0, text, (), each.gone))
+            goes = each.gone and self._removes
+            self._changes[key].append(Change(batch, *place, order, 0, text, (), goes))
 
     def texts(self) -> dict[Key, str | None]:
         """The text of each key: of its row, or of the newest row before it that tells it."""

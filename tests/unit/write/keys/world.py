@@ -189,14 +189,19 @@ def a_pipeline(
     order_by: Sequence[str] = (),
     tombstones: bool = False,
     events: bool = False,
+    stay: bool = False,
     **target: Any,
 ) -> Pipeline:
-    """Of the columns ``id``, ``name``, ``rank`` and ``text``. ``events``: records are such."""
+    """Of the columns ``id``, ``name``, ``rank`` and ``text``. ``events``: records are such,
+    and ``stay``: rows of deleted keys do."""
     source: dict[str, Any] = {"topics": ("t",), "format": "json"}
     source |= {"envelope": "debezium"} if events else {}
     source |= {"key": "json"} if tombstones else {}
     target |= {"table": "silver.t", "mode": mode, "keys": keys or ("id",)}
     target |= {"order_by": tuple(order_by)} if order_by else {}
     columns = "id BIGINT, name STRING, rank INT, text STRING"
+    if stay:
+        source |= {"on_delete": "row"}
+        columns += ", _op STRING"
     given = {"name": "p", "source": source, "ddl": columns, "target": target}
     return Pipeline.model_validate(given)
