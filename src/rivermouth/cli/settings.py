@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Secrets
+    from rivermouth.config.loader import Unsaid
 
 ConfigFile = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The configuration file (YAML).")
@@ -27,10 +28,20 @@ config = typer.Typer(
 
 
 def load_config(file: Path) -> Config:
-    """The configuration, or a ConfigError with every problem of the file."""
+    """The configuration, or a ConfigError with every problem of the file.
+
+    Columns that it does not name are asked of the tables and of the registry.
+    """
     from rivermouth.config import load
 
-    return load(file)
+    return load(file, columns_of=columns_of)
+
+
+def columns_of(unsaid: Unsaid) -> str | None:
+    """See ``operate.columns``, which most files do without."""
+    from rivermouth.operate.columns import columns_of
+
+    return columns_of(unsaid, known_secrets)
 
 
 def load_local(file: Path, remedy: str = "") -> Config:

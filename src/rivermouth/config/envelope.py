@@ -292,7 +292,7 @@ def events_of(
     def of(name: str, base: Sequence[str]) -> From:
         if name == OPERATION and name not in given:
             return From(name, envelope.op)
-        return From(name, tuple(_placed(given.get(name, (_quoted(name),)), base, envelope)))
+        return From(name, tuple(placed(given.get(name, (_quoted(name),)), base, envelope)))
 
     put = tuple(of(each.name, envelope.data) for each in columns)
     gone = tuple(
@@ -326,10 +326,10 @@ def message_key_fields(
     given = {each.column: each.texts for each in fields if each.texts}
     texts = {each: given.get(each, (_quoted(each),)) for each in keys}
     at_root = {name: [ROOT + t.removeprefix(ROOT) for t in its] for name, its in texts.items()}
-    return tuple(From(name, tuple(_placed(its, (), envelope))) for name, its in at_root.items())
+    return tuple(From(name, tuple(placed(its, (), envelope))) for name, its in at_root.items())
 
 
-def _placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:
+def placed(texts: Sequence[str], base: Sequence[str], envelope: Envelope) -> Iterator[str]:
     """Paths from the record down; those that do not begin there begin at ``base``."""
     for each in texts:
         if each.startswith(ROOT):

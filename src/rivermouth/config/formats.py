@@ -37,8 +37,9 @@ class Format:
     settings of ``source`` that both take. ``reasons`` says what each code of the decoder means.
     ``key`` is its form for message keys, if it has one. ``schema_text`` is ``(Path) -> str``: the
     schema in a file as decoder and reader take it; it raises ValueError. None: records have none.
-    ``lenient`` are the names that ``source.lenient`` may have. ``types`` are the types that its
-    columns may have; none: any. ``single``: it has one column.
+    ``columns_of`` is ``(str) -> type``: of such a text the type of the records, as Delta's JSON has
+    it; it raises ValueError, too. ``lenient`` are the names that ``source.lenient`` may have.
+    ``types`` are the types that its columns may have; none: any. ``single``: it has one column.
 
     ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
     of its records, if it is not 1. Raises ValueError if ``reasons`` redefine a code that any format
@@ -53,6 +54,7 @@ class Format:
     version: int = 1
     settings: frozenset[str] = frozenset()
     schema_text: Reference | None = None
+    columns_of: Reference | None = None
     lenient: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     single: bool = False
@@ -135,12 +137,12 @@ FORMATS = Formats(
     by_name={
         "json": Format(
             name="json",
-            decoder="rivermouth.formats.json:decoder",
+            decoder="rivermouth.formats.strict_json.decoder:decoder",
             reader=_JSON,
             reasons={**_BAD, **_FRAMED},
             key=KeyForm(
                 name="json",
-                decoder="rivermouth.formats.json:decoder",
+                decoder="rivermouth.formats.strict_json.decoder:decoder",
                 reader=_JSON,
             ),
             settings=_TEXTS | {"on_empty", "from"},
@@ -160,6 +162,7 @@ FORMATS = Formats(
             settings=_SCHEMAS,
             lenient=_OF_SCHEMA,
             schema_text="rivermouth.formats.avro.schema:text_of",
+            columns_of="rivermouth.formats.avro.schema:columns_of",
         ),
         "protobuf": Format(
             name="protobuf",
@@ -175,6 +178,7 @@ FORMATS = Formats(
             settings=_SCHEMAS | {"message"},
             lenient=_OF_SCHEMA,
             schema_text="rivermouth.formats.protobuf.files:text_of",
+            columns_of="rivermouth.formats.protobuf.schema:columns_of",
         ),
         "csv": Format(
             name="csv",

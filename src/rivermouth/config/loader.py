@@ -8,15 +8,18 @@ and then taken for the key that was meant, so that its value is checked in the s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
+from typing import Any
 
 from pydantic import ValidationError
 
 from rivermouth.config import models, problems, rules
 from rivermouth.config.models import Config
+from rivermouth.config.names import Catalog
 from rivermouth.config.pipeline import Pipeline
 from rivermouth.config.problems import (
     Fault,
@@ -228,14 +231,36 @@ _EXPECTED = {
 }
 
 
+@dataclass(frozen=True)
+class Unsaid:
+    """A pipeline whose file names no ``schema``.
+
+    ``settings`` are its sound ones by their paths, see ``valid_settings``. ``warehouse`` and
+    ``registry`` are those of the file; None: there is none, or it is faulty.
+    """
+
+    settings: Mapping[str, Any]
+    warehouse: Path | Catalog | None
+    registry: models.SchemaRegistry | None
+
+
+ColumnsOf = Callable[[Unsaid], str | None]
+"""Tells the columns of such a pipeline, as SQL; None: nobody can, it has to name them. Raises
+``Refused``."""
+
+
 def load(
-    path: Path, environ: Mapping[str, str] = os.environ, folder: Path | None = None
+    path: Path,
+    environ: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+    columns_of: ColumnsOf = lambda unsaid: None,
 ) -> models.Config:
-    """Read a configuration file. ``folder`` replaces the warehouse that the file names.
+    """Read a configuration file. ``folder`` replaces the warehouse that the file names, and
+    ``columns_of`` tells the columns of pipelines without ``schema``.
 
     Python finds the modules beside the file from then on, see ``beside``.
-    Raises ``ConfigError`` with all problems, in the order of the file. No problem shows a
-    secret, or the value of a variable of the environment.
+    Raises ``ConfigError`` with all problems, in the order of the file, and what ``columns_of``
+    does. No problem shows a secret, or the value of a variable of the environment.
     """
     text = _text(path)
     written, found = read(text, environ)
@@ -244,16 +269,16 @@ def load(
         shaped, faults = shape(written)
         found += _placed(written, faults)
         absolute = path.absolute()
+        context, data = {"folder": absolute.parent}, plain(shaped)
+        if isinstance(data, dict):
+            data["path"] = absolute
+            data |= {"warehouse": folder.absolute()} if folder is not None else {}
+            found += _placed(shaped, _told(data, context, columns_of))
         try:
-            data = plain(shaped)
-            if isinstance(data, dict):
-                data["path"] = absolute
-                data |= {"warehouse": folder.absolute()} if folder is not None else {}
-            context = {"folder": absolute.parent}
             config = models.Config.model_validate(data, context=context)
             found += _placed(shaped, look_beside(config))
         except ValidationError as error:
-            found += _placed(shaped, [*_faults(error), *_between(plain(shaped))])
+            found += _placed(shaped, [*_faults(error), *_between(data)])
     if found or config is None:
         raise ConfigError(tuple(item.render(str(path)) for item in sorted(set(found))))
     return config
@@ -297,6 +322,29 @@ def _faults(error: ValidationError) -> Iterator[Found]:
             yield path, Fault(Kind.WRONG_TYPE, f"{{path}} must be {what}, not {{value}}", fix=fix)
         else:
             yield path, Fault(Kind.BAD_VALUE, f"{{path}} is refused: {kind}")
+
+
+def _told(
+    data: Mapping[str, Any], context: Mapping[str, Any], columns_of: ColumnsOf
+) -> Iterator[Found]:
+    """Adds the columns that pipelines do not name to ``data``, and says why it could not."""
+
+    def sound(name: str) -> Any:
+        with suppress(ValidationError):
+            return read_setting(Config, name, data.get(name), context)
+
+    pipelines = data.get("pipelines")
+    for name, each in pipelines.items() if isinstance(pipelines, dict) else ():
+        if not isinstance(each, dict) or "schema" in each:
+            continue
+        its = valid_settings(Pipeline, each, context=context)
+        try:
+            told = columns_of(Unsaid(its, sound("warehouse"), sound("schema_registry")))
+        except Refused as refused:
+            yield from ((("pipelines", name), fault) for fault in refused.faults)
+            continue
+        if told is not None:
+            each["schema"] = told
 
 
 def _between(data: object) -> Iterator[Found]:

@@ -129,9 +129,11 @@ class Pipeline(Model):
 
     name: Annotated[PipelineName, Unwritten()]
     source: Source = Field(description="What is read.")
-    ddl: Columns = Field(
+    ddl: Annotated[Columns, Instead()] = Field(
         validation_alias="schema",
-        description="The columns of the records, and of the table unless others are made of them.",
+        description="The columns of the records, and of the table unless others are made of them."
+        " Without it they are those of the table, or of the schema of Avro or Protobuf, see"
+        " [formats](records.md#columns-that-the-file-does-not-name).",
         examples=["order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP"],
     )
     fields: Fields = ()

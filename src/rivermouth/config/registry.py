@@ -11,7 +11,7 @@ from rivermouth.config.platforms import Capability, Platform
 from rivermouth.errors import ConfigError, MissingPackage, RivermouthError
 
 Reference = str
-"""``module:name``, for example ``rivermouth.formats.json:decoder``."""
+"""``module:name``, for example ``rivermouth.formats.strict_json.decoder:decoder``."""
 
 
 def own(reference: Reference) -> Any:

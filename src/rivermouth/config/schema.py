@@ -103,8 +103,10 @@ def _add_spark_name(section: Schema, setting: Setting, own: Schema) -> None:
 
 def _add_others(section: Schema, setting: Setting) -> None:
     """A required setting, or one of those that stand instead of it."""
-    if setting.instead is not None:
-        section["required"].remove(setting.key)
+    if setting.instead is None:
+        return
+    section["required"].remove(setting.key)
+    if setting.instead.others:
         names = (setting.key, *setting.instead.others)
         section["oneOf"] = [{"required": [name]} for name in names]
 

@@ -88,9 +88,11 @@ class InPlace:
 
 @dataclass(frozen=True, eq=False)
 class Instead:
-    """A required setting that is not written where one of the ``others`` is."""
+    """A required setting that is not written where one of the ``others`` is; without others, where
+    it is told otherwise.
+    """
 
-    others: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +213,9 @@ def given(section: Model, path: str = "") -> dict[str, Any]:
     return found
 
 
-def valid_settings(model: type[Model], data: object, path: str = "") -> dict[str, Any]:
+def valid_settings(
+    model: type[Model], data: object, path: str = "", context: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The sound settings of a section from its plain ``data``, which may be anything."""
     found: dict[str, Any] = {}
     if not isinstance(data, Mapping):
@@ -219,20 +223,22 @@ def valid_settings(model: type[Model], data: object, path: str = "") -> dict[str
     for each in settings(model):
         here = path + each.key
         if each.section is not None:
-            found |= valid_settings(each.section, data.get(each.key, {}), f"{here}.")
+            found |= valid_settings(each.section, data.get(each.key, {}), f"{here}.", context)
         elif each.key not in data and not each.info.is_required():
             found[here] = each.info.get_default(call_default_factory=True)
         else:
             try:
-                found[here] = read_setting(model, each.name, data.get(each.key))
+                found[here] = read_setting(model, each.name, data.get(each.key), context)
             except ValidationError:
                 continue
     return found
 
 
-def read_setting(model: type[Model], name: str, data: object) -> Any:
+def read_setting(
+    model: type[Model], name: str, data: object, context: Mapping[str, Any] | None = None
+) -> Any:
     """The value of the field ``name`` from plain ``data``. Raises ValidationError."""
-    return _adapter(model, name).validate_python(data, strict=True)
+    return _adapter(model, name).validate_python(data, strict=True, context=context)
 
 
 @cache

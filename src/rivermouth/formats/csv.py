@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded
-from rivermouth.formats.json import settings_of
-from rivermouth.formats.strict_json.types import JsonSettings, schema_of
+from rivermouth.formats.strict_json.types import JsonSettings, schema_of, settings_of
 from rivermouth.formats.text import Reasons, bad, column_of, text_of
 
 _QUOTE = '"'

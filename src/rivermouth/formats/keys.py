@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded, InArrow
-from rivermouth.formats.json import settings_of
-from rivermouth.formats.strict_json.types import JsonSettings, schema_of
+from rivermouth.formats.strict_json.types import JsonSettings, schema_of, settings_of
 from rivermouth.formats.text import column_of, text_of
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from rivermouth.config import Config, Pipeline, Secrets
+    from rivermouth.config.loader import ColumnsOf
     from rivermouth.kafka.client import Kafka
 
 EXTRA = "local"
@@ -107,7 +108,9 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
     ``secrets`` knows what the file only names. A catalog is looked at by
     ``rivermouth.databricks.doctor``.
     """
-    check, config = check_file(file)
+    from rivermouth.operate.columns import columns_of
+
+    check, config = check_file(file, partial(columns_of, secrets=lambda: secrets))
     yield check
     if config is None:
         return
@@ -121,12 +124,16 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
     yield from _source(config, secrets)
 
 
-def check_file(file: Path) -> tuple[Check, Config | None]:
-    """Whether the configuration is accepted, and it."""
+def check_file(
+    file: Path, columns_of: ColumnsOf = lambda unsaid: None
+) -> tuple[Check, Config | None]:
+    """Whether the configuration is accepted, and it. ``columns_of``: see ``load``."""
     from rivermouth.config import load
 
     try:
-        config = load(file)
+        config = load(file, columns_of=columns_of)
+    except SourceError as error:
+        return refused("config", error), None
     except ConfigError as error:
         problems = "; ".join(error.problems)
         return Check("config", False, problems, typed("validate", file)), None

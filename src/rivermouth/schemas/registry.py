@@ -63,6 +63,11 @@ class Registry:
         found = self._ask(lambda: self._client.get_schema(number))
         return None if found is None else self._whole(found)
 
+    def newest(self, subject: str) -> Schema | None:
+        """The newest schema of a subject; None: it does not exist."""
+        found = self._ask(lambda: self._client.get_latest_version(subject))
+        return None if found is None else self._whole(found.schema)
+
     def numbers(self, subject: str) -> tuple[int, ...]:
         """The numbers of all versions of a subject, the oldest first; none: it does not exist."""
         versions = self._ask(lambda: self._client.get_versions(subject)) or ()

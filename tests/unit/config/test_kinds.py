@@ -73,7 +73,7 @@ def test_every_part_of_every_kind_can_be_imported() -> None:
     assert [part for part in parts if not callable(resolve(part))] == []
 
 
-@pytest.mark.parametrize("reference", ["nowhere:value", "rivermouth.formats.json:valeu", "a b"])
+@pytest.mark.parametrize("reference", ["nowhere:value", "rivermouth.debug:valeu", "a b"])
 def test_a_part_that_is_not_there_is_named_with_what_to_do(reference: str) -> None:
     with pytest.raises(MissingPackage) as caught:
         resolve(reference)

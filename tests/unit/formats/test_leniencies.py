@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config.columns import parse_columns
-from rivermouth.formats.json import decoder
+from rivermouth.formats.strict_json.decoder import decoder
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.verification.formats.json import reader
 from tests.unit.formats.test_plain import agrees, decoded

@@ -13,8 +13,8 @@ from rivermouth.config.columns import parse_columns
 from rivermouth.formats.arrow import InArrow
 from rivermouth.formats.csv import decoder as csv
 from rivermouth.formats.framing import Unframed
-from rivermouth.formats.json import decoder as json
 from rivermouth.formats.plain import raw, string
+from rivermouth.formats.strict_json.decoder import decoder as json
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.verification.formats import plain as checker
 from rivermouth.verification.formats.framed import without_header

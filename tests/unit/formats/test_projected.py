@@ -11,8 +11,8 @@ import pytest
 
 from rivermouth.config.columns import parse_columns
 from rivermouth.config.paths import From, reading
-from rivermouth.formats.json import decoder
 from rivermouth.formats.projected import Projected
+from rivermouth.formats.strict_json.decoder import decoder
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.verification.formats.json import reader
 from rivermouth.verification.formats.projected import projected

@@ -261,3 +261,73 @@ _OF: Mapping[str, tuple[Any, ...]] = {
 def _short(value: object) -> str:
     shown = json.dumps(value, default=str)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+_PLAIN = {
+    **{each: each for each in ("boolean", "float", "double", "string")},
+    "int": "integer",
+    "long": "long",
+    "bytes": "binary",
+}
+_LOGICAL = {
+    "date": "date",
+    ZONED: "timestamp",
+    **{f"timestamp-{unit}": "timestamp" for unit in ("millis", "micros", "nanos")},
+    **{f"local-timestamp-{unit}": "timestamp_ntz" for unit in ("millis", "micros", "nanos")},
+}
+_WIDER = ("integer", "long", "float", "double")
+"""Numbers, of which each holds those before it, as Avro's rules promote them."""
+
+
+def columns_of(text: str) -> Any:
+    """The type of the records as Delta's JSON has it; all may be null.
+
+    Raises BadSchema for a schema that is none, and where no one type holds all values.
+    """
+    return _kind(parse(text), "")
+
+
+def _kind(type_: Type, where: str) -> Any:
+    """None for what is always null: no column holds it."""
+    if isinstance(type_, Union):
+        return _union(type_, where)
+    if isinstance(type_, Record):
+        named = [(each.name, _kind(each.type, f"{where}.{each.name}")) for each in type_.fields]
+        fields = [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in named
+            if kind is not None
+        ]
+        return {"type": "struct", "fields": fields} if fields else None
+    if isinstance(type_, Array):
+        item = _kind(type_.items, f"{where}[]")
+        return item and {"type": "array", "elementType": item, "containsNull": True}
+    if isinstance(type_, Map):
+        item = _kind(type_.values, f"{where}{{}}")
+        both = {"keyType": "string", "valueType": item, "valueContainsNull": True}
+        return item and {"type": "map", **both}
+    if isinstance(type_, Enum):
+        return "string"
+    return _simple(type_, where)
+
+
+def _simple(type_: Primitive | Fixed, where: str) -> str | None:
+    logical = type_.logical
+    if logical is not None and logical.name == "decimal":
+        if logical.precision > 38:
+            raise BadSchema(f"{where[1:]} has {logical.precision} digits, a DECIMAL at most 38")
+        return f"decimal({logical.precision},{logical.scale})"
+    if isinstance(type_, Fixed):
+        return "string" if logical is not None and logical.name == "uuid" else "binary"
+    known = _LOGICAL.get(logical.name) if logical is not None else None
+    return known or _PLAIN.get(type_.name)
+
+
+def _union(type_: Union, where: str) -> Any:
+    kinds = [_kind(each, where) for each in type_.branches]
+    found = [each for each in kinds if each is not None]
+    if len(found) > 1 and all(each in _WIDER for each in found):
+        return max(found, key=_WIDER.index)
+    if any(each != found[0] for each in found):
+        raise BadSchema(f"{where[1:] or 'the value'} is a union of types that share no column")
+    return found[0] if found else None

@@ -19,7 +19,7 @@ from rivermouth.formats.protobuf.scan import (
     scanned,
     unpacked,
 )
-from rivermouth.formats.protobuf.schema import Enum, Field, Message, Types
+from rivermouth.formats.protobuf.schema import TIME, WRAPPERS, Enum, Field, Message, Types
 from rivermouth.formats.shredded import columns as made
 from rivermouth.formats.shredded.columns import Make, Site
 from rivermouth.formats.shredded.found import Found, Numbers, Spans
@@ -81,11 +81,6 @@ _WIRE: Mapping[str, int] = {
     **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED_32),
     **dict.fromkeys(("string", "bytes", "message"), BLOCK),
 }
-_TIME = "google.protobuf.Timestamp"
-_WRAPPERS = frozenset(
-    f"google.protobuf.{each}Value"
-    for each in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
-)
 
 
 @dataclass(frozen=True)
@@ -147,9 +142,9 @@ class _Planning:
             return Column(field, kind, absent, make, closed=enum if enum and enum.closed else None)
         null, whole = pa.scalar(None, kind), None
         inner: pa.DataType = kind
-        if field.type == _TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
+        if field.type == TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
             inner, whole = pa.struct([("seconds", _WIDE), ("nanos", pa.int32())]), self.time(kind)
-        elif field.type in _WRAPPERS and not pa.types.is_struct(kind):
+        elif field.type in WRAPPERS and not pa.types.is_struct(kind):
             inner, whole = pa.struct([("value", kind)]), lambda rows, _: rows.field(0)
         if not pa.types.is_struct(inner):
             raise self.no(field, kind, where)

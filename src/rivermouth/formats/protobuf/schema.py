@@ -159,3 +159,68 @@ def _field(given: FieldDescriptorProto, of: DescriptorProto, implicit: bool) -> 
         choice=choice,
         required=given.label == given.LABEL_REQUIRED,
     )
+
+
+TIME = "google.protobuf.Timestamp"
+WRAPPERS = frozenset(
+    f"google.protobuf.{each}Value"
+    for each in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+_PLAIN = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), "integer"),
+    **dict.fromkeys(("int64", "sint64", "sfixed64", "uint32", "fixed32"), "long"),
+    **dict.fromkeys(("uint64", "fixed64"), "decimal(20,0)"),
+    **{each: each for each in ("float", "double", "string")},
+    "bool": "boolean",
+    "bytes": "binary",
+    "enum": "string",
+}
+
+
+def columns_of(text: str, message: str = "") -> Any:
+    """The type of a message of ``Types.to_json`` as Delta's JSON has it; without a name that of the
+    first one. All may be null.
+
+    Raises BadSchema where there is no such message, or one that no column holds.
+    """
+    types = Types.from_json(text)
+    name = message or types.top[0].name
+    if name not in types.messages:
+        raise BadSchema(f"there is no message {name}")
+    return _struct(types, name, ())
+
+
+def _struct(types: Types, name: str, above: tuple[str, ...]) -> Any:
+    if name in above:
+        raise BadSchema(f"{name} holds itself: a column cannot hold what has no end")
+    fields = [
+        {"name": each.name, "type": kind, "nullable": True, "metadata": {}}
+        for each in types.messages[name].fields
+        if (kind := _column(types, each, (*above, name))) is not None
+    ]
+    return {"type": "struct", "fields": fields} if fields else None
+
+
+def _column(types: Types, field: Field, above: tuple[str, ...]) -> Any:
+    entry = types.messages.get(field.type)
+    if field.repeated and entry is not None and entry.entry:
+        value = next(each for each in entry.fields if each.name == "value")
+        item = _one(types, value, above)  # a key of any type becomes text
+        both = {"keyType": "string", "valueType": item, "valueContainsNull": True}
+        return item and {"type": "map", **both}
+    one = _one(types, field, above)
+    many = {"type": "array", "elementType": one, "containsNull": True}
+    return many if field.repeated and one is not None else one
+
+
+def _one(types: Types, field: Field, above: tuple[str, ...]) -> Any:
+    """None for a message without fields: no column holds it."""
+    if field.kind == "group":
+        raise BadSchema(f"{field.name} is a group, which no column takes")
+    if field.kind != "message":
+        return _PLAIN[field.kind]
+    if field.type == TIME:
+        return "timestamp"
+    if field.type in WRAPPERS:
+        return _PLAIN[types.messages[field.type].fields[0].kind]
+    return _struct(types, field.type, above)

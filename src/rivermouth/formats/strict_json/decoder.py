@@ -10,10 +10,10 @@ records go the exact way without a trial.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from rivermouth.formats.strict_json.guards import (
     safe,
 )
 from rivermouth.formats.strict_json.layout import read_by_layout
-from rivermouth.formats.strict_json.types import JsonSettings, holds_map, schema_of
+from rivermouth.formats.strict_json.types import JsonSettings, holds_map, schema_of, settings_of
 from rivermouth.formats.strict_json.values import decode_one_by_one, without_field
 
 if TYPE_CHECKING:
@@ -188,6 +188,11 @@ def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:
     found = refine(piece.rows, row, settings.unit)
     whole = Piece(found.array, piece.records)
     return whole if found.doubtful is None else whole.only(~found.doubtful)
+
+
+def decoder(columns: Sequence[Column], settings: Mapping[str, Any]) -> StrictJson:
+    """What decodes values and message keys that are JSON objects."""
+    return StrictJson.of(columns, settings_of(settings))
 
 
 _RECORDS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -39,6 +39,14 @@ class JsonSettings:
     cut: bool = False
     lenient: frozenset[Leniency] = frozenset()
     empty: bool = False
+
+
+def settings_of(settings: Mapping[str, Any]) -> JsonSettings:
+    """The settings of a source, as the ledger names them."""
+    times = settings.get("timestamps", {})
+    lenient = frozenset(settings.get("lenient", ()))
+    cut, empty = times.get("fraction") == "cut", settings.get("on_empty") == "null"
+    return JsonSettings(times.get("unit"), cut, lenient, empty)
 
 
 _TOKEN = re.compile(r"`[^`]*`|[^\s<>(),:`]+|[<>(),:]")

@@ -15,7 +15,7 @@ TARGET_BYTES = 128 << 20
 """A file of so many bytes is not joined with others, where the table does not say how large."""
 TOGETHER = 8
 """So many files of one tier are joined; a tier has files of up to four times the size."""
-DELETED = 0.2
+DELETED = 0.1
 """A file of which so large a part is deleted is written anew."""
 _TIER = 4
 _SMALLEST = 64 << 10

@@ -35,8 +35,14 @@ def a_random_pipeline(dice: random.Random) -> Pipeline:
     order_by, tombstones = dice.choice(ORDERS), dice.random() < 0.6
     events = dice.random() < 0.4
     stay = events and not tombstones and dice.random() < 0.5
-    more = {"tombstones": tombstones, "events": events, "stay": stay}
-    return a_pipeline(*keys, order_by=order_by, partition_by=by, **more)
+    return a_pipeline(
+        *keys,
+        order_by=order_by,
+        tombstones=tombstones,
+        events=events,
+        stay=stay,
+        partition_by=by,
+    )
 
 
 class Topic:
