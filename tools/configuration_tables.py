@@ -78,7 +78,8 @@ def _type(setting: Setting) -> str:
 
 def _default(model: type[Model], setting: Setting) -> str:
     if setting.info.is_required():
-        return "required"
+        told = setting.instead is not None and not setting.instead.others
+        return "mostly required" if told else "required"
     if model is Pipeline and setting.key in keys_of(Config):
         return "that of the file"
     default = shown(setting.info.get_default(call_default_factory=True))

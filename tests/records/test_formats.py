@@ -218,3 +218,46 @@ def test_a_tombstone_names_its_row_by_a_key_with_a_schema(
     assert [each["code"] for each in lake.rows(f"{table}_quarantine")] == ["RM604"]
     proved = lake.command("verify", "--strict")
     assert proved.returncode == 0, proved.stdout + proved.stderr
+
+
+def test_a_table_gets_the_columns_of_the_newest_schema_and_keeps_them(
+    lake: Lake, registering: Registering, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("unsaid")
+    lake.write(
+        p={
+            "source": {"topics": ["unsaid"], "format": "avro"},
+            "target": {"table": "silver.unsaid", "mode": "upsert", "keys": ["id"]},
+        }
+    )
+    refused = lake.command("validate")
+    assert refused.returncode == 2
+    assert "has no columns: the registry has no subject unsaid-value — write schema" in (
+        refused.stderr
+    )
+
+    registering.avro("unsaid-value", FIRST)
+    number = registering.avro("unsaid-value", WIDER)
+    lake.produce("unsaid", [(None, framed(number, avro(WIDER)(NEWER)), 0)])
+    assert lake.command("doctor").returncode == 0
+    assert lake.command("run", "--once", spark=rivermouth_spark).returncode == 0
+    [row] = lake.rows("silver.unsaid")
+    row.pop("_kafka")
+    assert row == {"city": None, "note": "new", "id": 2}
+
+    # Neither a newer schema nor a registry that is away changes anything.
+    with_more = record(("id", "int"), ("note", "string"), ("more", "string"))
+    newest = registering.avro("unsaid-other", with_more)
+    value = avro(with_more)({"id": 3, "note": "x", "more": "y"})
+    lake.produce("unsaid", [(None, framed(newest, value), 0)])
+    assert lake.command("run", "--once", spark=rivermouth_spark).returncode == 0
+    away = replace(lake, settings={"schema_registry": {"url": "http://127.0.0.1:9"}})
+    away.write(
+        p={
+            "source": {"topics": ["unsaid"], "format": "avro"},
+            "target": {"table": "silver.unsaid", "mode": "upsert", "keys": ["id"]},
+        }
+    )
+    assert away.command("status").returncode == 0
+    assert sorted(each["id"] for each in lake.rows("silver.unsaid")) == [2, 3]
+    assert {*lake.rows("silver.unsaid")[0]} == {"city", "note", "id", "_kafka"}

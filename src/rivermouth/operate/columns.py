@@ -71,7 +71,7 @@ def _newest(registry: Registry, topics: Sequence[str]) -> str:
 
 def _of_table(schema: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"`{each['name']}` {in_sql(each['type'])}" + ("" if each["nullable"] else " NOT NULL")
+        _column(each["name"], each["type"]) + ("" if each["nullable"] else " NOT NULL")
         for each in schema["fields"]
         if each["name"] not in _OURS
     )
@@ -102,7 +102,11 @@ def _of_records(known: Format, its: Mapping[str, Any], text: str, message: str =
         columns[name] = kind
     if envelope is not None and _tells_what_happened(its):
         columns.setdefault(OPERATION, "string")
-    return ", ".join(f"`{name}` {in_sql(kind)}" for name, kind in columns.items())
+    return ", ".join(_column(name, kind) for name, kind in columns.items())
+
+
+def _column(name: str, kind: Any) -> str:
+    return f"`{name}` {in_sql(kind, '`')}"
 
 
 def _tells_what_happened(its: Mapping[str, Any]) -> bool:

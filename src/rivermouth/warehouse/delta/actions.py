@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -187,17 +187,21 @@ def schema_of(columns: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return {"type": "struct", "fields": [_field(*each) for each in types]}
 
 
-def in_sql(kind: str | Mapping[str, Any]) -> str:
-    """A type as Spark shows it: ``bigint``, ``struct<a:int,b:array<string>>``."""
+def in_sql(kind: str | Mapping[str, Any], mark: str = "") -> str:
+    """A type as Spark shows it: ``bigint``, ``struct<a:int,b:array<string>>``.
+
+    ``mark`` is written around names: with a back-quote the text can be read again.
+    """
     if isinstance(kind, str):
         return _SQL.get(kind, kind)
+    its = partial(in_sql, mark=mark)
     if kind["type"] == "struct":
-        fields = (f"{each['name']}:{in_sql(each['type'])}" for each in kind["fields"])
+        fields = (f"{mark}{each['name']}{mark}:{its(each['type'])}" for each in kind["fields"])
         return f"struct<{','.join(fields)}>"
     if kind["type"] == "array":
-        return f"array<{in_sql(kind['elementType'])}>"
+        return f"array<{its(kind['elementType'])}>"
     if kind["type"] == "map":
-        return f"map<{in_sql(kind['keyType'])},{in_sql(kind['valueType'])}>"
+        return f"map<{its(kind['keyType'])},{its(kind['valueType'])}>"
     return str(kind["type"])
 
 
