@@ -240,7 +240,7 @@ def rows(of: Plan, parts: Parts, site: Site) -> pa.Array:
         at = site.named(wanted.name)
         rivals = [_values(found, rival) for rival in of.rivals.get(each.field.number, ())]
         lost = _lost(values, rivals, parts.count)
-        if lost.any():
+        if lost is not None and lost.any():
             if each.inside is not None:  # what does not count must be sound all the same
                 _column(each, values.only(lost), parts, at)
             values = values.only(~lost)
@@ -262,8 +262,10 @@ def _values(
     return unpacked(plain, packed, wire, site, field.name)
 
 
-def _lost(values: Values, rivals: Sequence[Values], count: int) -> Flags:
-    """Those after which a value of another field of the oneof comes."""
+def _lost(values: Values, rivals: Sequence[Values], count: int) -> Flags | None:
+    """Those after which a value of another field of the oneof comes; None: there are no others."""
+    if not rivals:
+        return None
     latest = np.full(count, -1)
     for each in rivals:
         np.maximum.at(latest, each.of, each.at)

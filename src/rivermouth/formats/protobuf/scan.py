@@ -110,7 +110,9 @@ def scanned(parts: Parts, wanted: Collection[int], where: str) -> Mapping[tuple[
                     _one_by_one(one, tags[lane], of[lane : lane + 1], found, where)
                 break
     return {
-        key: in_order(*map(np.concatenate, zip(*each, strict=True)))
+        key: in_order(
+            *(each[0] if len(each) == 1 else map(np.concatenate, zip(*each, strict=True)))
+        )
         for key, each in found.values.items()
     }
 

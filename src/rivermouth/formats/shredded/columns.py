@@ -184,6 +184,9 @@ def binary(found: Found | None, site: Site) -> pa.Array:
 def text(found: Found | None, site: Site) -> pa.Array:
     """UTF-8."""
     values = binary(found, site)
+    offsets, data = values.buffers()[1:]
+    if data is not None and data.size and np.frombuffer(data, np.int8).min() >= 0:  # ASCII
+        return pa.Array.from_buffers(pa.string(), len(values), [None, offsets, data])
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -105,8 +105,10 @@ class Lanes:
 
         A lane without them is bad; so is one with a negative length.
         """
-        start, taken = self.at, np.broadcast_to(np.asarray(lengths, np.int64), self.at.shape)
-        bad = (taken < 0) | (taken > self.end - start)
+        start = self.at
+        taken = lengths if isinstance(lengths, np.ndarray) else np.full(len(start), lengths)
+        # What is negative is larger than all others without its sign.
+        bad = taken.view(np.uint64) > (self.end - start).view(np.uint64)
         self.at = start + taken
         if bad.any():
             self.refuse(bad, f"{what}: the record ends within it")
@@ -119,15 +121,16 @@ class Lanes:
         ``cut``: of the ten bytes bits beyond the 64 count for nothing; else they are bad.
         """
         first = self.data.codes[self.at]
-        if (first < 0x80).all():
+        if not len(first) or first.max() < 0x80:
             values, lengths = first.astype(np.uint64), np.ones(len(first), np.int64)
         else:
             values, lengths = _short(self.data.words[self.at])
-            long = np.flatnonzero(lengths == 0)
-            if len(long):
+            if not lengths.all():
+                long = np.flatnonzero(lengths == 0)
                 values[long], lengths[long] = _long(self.data, self.at[long], cut)
         _, taken = self.span(lengths, what)
-        values[taken == 0] = 0
+        if taken is not lengths:  # some are bad
+            values[taken == 0] = 0
         return values
 
     def zigzags(self, what: str) -> Ints:
@@ -144,17 +147,23 @@ def unzigzag(values: NDArray[np.uint64]) -> Ints:
 def _short(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
     """Varints of at most 8 bytes, and their lengths; 0 for a longer one."""
     stops = ~words & _STOPS
-    ends = (stops & (~stops + _1)) << _1
-    mask = ends - _1
-    mask[stops == 0] = 0
+    # All bits up to the lowest one that is set; all bits where none is.
+    mask = stops ^ (stops - _1)
+    if not stops.all():
+        mask[stops == 0] = 0
     lengths: Ints = (((mask & _ONES) * _ONES) >> _56).view(np.int64)
-    return _closed(words & mask & _SEVENS), lengths
+    mask &= _SEVENS
+    mask &= words
+    return _closed(mask), lengths
 
 
 def _closed(found: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Without the gap of one bit above each seven."""
     for shift, stays, moved in _GAPS:
-        found = (found & stays) | ((found >> shift) & moved)
+        upper = found >> shift
+        upper &= moved
+        found &= stays
+        found |= upper
     return found
 
 

@@ -13,7 +13,7 @@ from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.lanes import Bytes, Faults, Ints, Lanes
 from rivermouth.formats.strict_json.chunk import bytes_of, portions
 
-_RECORDS, _BYTES = 8_000, 8 << 20
+_RECORDS, _BYTES = 10_000, 8 << 20
 """So much is read at once: what is made of it stays in the cache of the processor."""
 
 Read = Callable[[Lanes, Site], pa.StructArray]

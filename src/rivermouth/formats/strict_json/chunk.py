@@ -203,7 +203,8 @@ def portions(values: pa.Array, most: int, records: int) -> Iterator[range]:
     """The places of all values in order, in portions of at most so many bytes, or of one value, and
     of at most so many ``records``.
     """
-    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy()
+    lengths = pc.binary_length(values)
+    lengths = (pc.fill_null(lengths, 0) if lengths.null_count else lengths).to_numpy()
     ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
     while start < len(ends):
