@@ -28,7 +28,7 @@ from rivermouth.formats.arrow import InArrow
 from rivermouth.formats.avro.decoder import Avro
 from rivermouth.formats.protobuf.decoder import Protobuf
 from rivermouth.formats.protobuf.files import text_of
-from rivermouth.formats.shredded.settings import row_of, settings_of
+from rivermouth.formats.shredded.reading import row_of, settings_of
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.types import JsonSettings
 from rivermouth.warehouse.delta.actions import schema_of

@@ -136,7 +136,7 @@ class Decoded:
         reasons = pa.array([bad[each][1][:_LONGEST] for each in at])
         return replace(
             self,
-            rows=pc.if_else(these, pa.scalar(None, self.rows.type), self.rows),
+            rows=without(self.rows, none),
             reasons=pc.replace_with_mask(self.reasons, these, reasons),
             codes=pc.replace_with_mask(self.codes, these, codes),
         )
@@ -145,6 +145,16 @@ class Decoded:
     def of(cls, rows: pa.StructArray, reasons: pa.StringArray, code: str) -> Decoded:
         """Bad records are all of one kind."""
         return cls(rows, reasons, coded(reasons.is_valid(), code))
+
+
+def without(rows: pa.StructArray, these: np.ndarray) -> pa.StructArray:
+    """The same rows, and null where that holds, as their fields are. No value is copied."""
+    if not rows.type.num_fields:
+        return pc.if_else(pa.array(these), pa.scalar(None, rows.type), rows)
+    fields = [*rows.type]
+    gone = pa.array(these | rows.is_null().to_numpy(zero_copy_only=False))
+    told = pa.StructArray.from_arrays(rows.flatten(), fields=fields, mask=gone)
+    return pa.StructArray.from_arrays(told.flatten(), fields=fields, mask=gone)
 
 
 def joined(parts: Sequence[Decoded], row: pa.StructType) -> Decoded:

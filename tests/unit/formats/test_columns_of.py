@@ -14,7 +14,7 @@ from rivermouth.formats.avro.decoder import Avro
 from rivermouth.formats.protobuf import schema as protobuf
 from rivermouth.formats.protobuf.decoder import Protobuf
 from rivermouth.formats.protobuf.files import text_of
-from rivermouth.formats.shredded.settings import row_of, settings_of
+from rivermouth.formats.shredded.reading import row_of, settings_of
 from rivermouth.warehouse.delta.actions import in_sql
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ import pytest
 from rivermouth.formats.avro import schema as avro
 from rivermouth.formats.protobuf.decoder import Protobuf
 from rivermouth.formats.protobuf.schema import Types
-from rivermouth.formats.shredded.settings import Settings
+from rivermouth.formats.shredded.reading import Settings
 from rivermouth.schemas.registry import Schema
 from rivermouth.schemas.whole import text_of
 

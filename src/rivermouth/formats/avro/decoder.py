@@ -16,8 +16,14 @@ from rivermouth.formats.avro.plan import DoesNotFit, Plan, plan, shares_field, s
 from rivermouth.formats.framing import OTHER_SCHEMA, Bare, Confluent, Schemas
 from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.lanes import Lanes
-from rivermouth.formats.shredded.reading import Read, Unreadable, decode
-from rivermouth.formats.shredded.settings import Settings, row_of, settings_of
+from rivermouth.formats.shredded.reading import (
+    Read,
+    Settings,
+    Unreadable,
+    decode,
+    row_of,
+    settings_of,
+)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ from rivermouth.formats.avro.grammar import (
     Truth,
 )
 from rivermouth.formats.shredded import columns as made
+from rivermouth.formats.shredded import texts
 from rivermouth.formats.shredded.columns import Make, Site
 from rivermouth.formats.shredded.found import Found
-from rivermouth.formats.shredded.settings import Settings
+from rivermouth.formats.shredded.reading import Settings
 from rivermouth.formats.strict_json.types import JsonSettings, sql_name
 from rivermouth.formats.text import column_of
 
@@ -125,7 +126,7 @@ class _Planning:
         value = self.of(writer.values, kind.item_type, inner, f"{where}{{}}")
         pair = pa.struct([("key", pa.string()), ("value", kind.item_type)])
         entry = Fields((Block(f"{where}{{}}"), value.grammar), (True, True))
-        make = made.struct(pair, [(0, made.text), (1, value.make)])
+        make = made.struct(pair, [(0, texts.text), (1, value.make)])
         return Plan(Items(where, entry), made.many(kind, make))
 
     def _union(
@@ -210,21 +211,21 @@ class _Planning:
                 return None
             return made.decimals(logical.scale, kind, sql_name(kind))
         if pa.types.is_binary(kind):
-            return made.binary
+            return texts.binary
         if pa.types.is_timestamp(kind) and kind.tz and logical and logical.name == avro.ZONED:
             return _zoned(kind, JsonSettings(cut=self.settings.cut))
         if not pa.types.is_string(kind) or (logical is not None and logical.name == "decimal"):
             return None
         if isinstance(writer, avro.Fixed):
-            return made.uuids if logical is not None and logical.name == "uuid" else None
-        return made.text
+            return texts.uuids if logical is not None and logical.name == "uuid" else None
+        return texts.text
 
 
 def _zoned(kind: pa.DataType, settings: JsonSettings) -> Make:
     """Times with their zone, as text: by the rules of JSON."""
 
     def make(found: Found | None, site: Site) -> pa.Array:
-        column, reasons = column_of(made.text(found, site), kind, settings)
+        column, reasons = column_of(texts.text(found, site), kind, settings)
         for at, reason in reasons.items():
             site.of(np.array([at])).refuse(np.array([True]), reason)
         return column

@@ -18,8 +18,14 @@ from rivermouth.formats.protobuf.scan import Parts
 from rivermouth.formats.protobuf.schema import Types
 from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.lanes import Ints, Lanes
-from rivermouth.formats.shredded.reading import Read, Unreadable, decode
-from rivermouth.formats.shredded.settings import Settings, row_of, settings_of
+from rivermouth.formats.shredded.reading import (
+    Read,
+    Settings,
+    Unreadable,
+    decode,
+    row_of,
+    settings_of,
+)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from rivermouth.formats.protobuf.scan import (
 )
 from rivermouth.formats.protobuf.schema import TIME, WRAPPERS, Enum, Field, Message, Types
 from rivermouth.formats.shredded import columns as made
+from rivermouth.formats.shredded import texts
 from rivermouth.formats.shredded.columns import Make, Site
 from rivermouth.formats.shredded.found import Found, Numbers, Spans
 from rivermouth.formats.shredded.lanes import Flags, Ints, Lanes, unzigzag
-from rivermouth.formats.shredded.settings import Settings
+from rivermouth.formats.shredded.reading import Settings
 from rivermouth.formats.strict_json.types import sql_name
 
 
@@ -176,8 +177,8 @@ class _Planning:
                 return made.named(self.types.enums[field.type].names)
             return made.whole(kind, sql_name(kind)) if pa.types.is_integer(kind) else None
         if pa.types.is_binary(kind):
-            return made.binary
-        return made.text if field.kind == "string" and pa.types.is_string(kind) else None
+            return texts.binary
+        return texts.text if field.kind == "string" and pa.types.is_string(kind) else None
 
     def zero(self, field: Field, kind: pa.DataType) -> pa.Scalar:
         """The value of a field without presence that is not there."""

@@ -11,10 +11,17 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rivermouth.formats.shredded.found import Choice, Found, Group, Many, Numbers, Spans
+from rivermouth.formats.shredded.found import (
+    Choice,
+    Found,
+    Group,
+    Many,
+    Numbers,
+    Spans,
+    spans_of,
+)
 from rivermouth.formats.shredded.lanes import Bytes, Faults, Flags, Ints
 
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -161,46 +168,13 @@ def floats(bits: int, kind: pa.DataType) -> Make | None:
         return None
 
     def make(found: Found | None, site: Site) -> pa.Array:
-        words = site.data.words[_spans(found).starts]
+        words = site.data.words[spans_of(found).starts]
         if bits == 64:
             return pa.array(words.view(np.float64))
         short = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
         return pa.array(short.astype(kind.to_pandas_dtype()))
 
     return make
-
-
-def binary(found: Found | None, site: Site) -> pa.Array:
-    """Bytes as they are. Spans stand in the order of the bytes."""
-    spans = _spans(found)
-    offsets = np.empty(2 * len(spans.starts) + 1, np.int32)
-    offsets[:-1:2], offsets[1:-1:2] = spans.starts, spans.starts + spans.lengths
-    offsets[-1] = offsets[-2] if len(offsets) > 1 else 0
-    buffers = [None, pa.py_buffer(offsets), site.buffer]
-    both = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
-    return both.take(pa.array(np.arange(0, len(both), 2, dtype=np.int32)))
-
-
-def text(found: Found | None, site: Site) -> pa.Array:
-    """UTF-8."""
-    values = binary(found, site)
-    offsets, data = values.buffers()[1:]
-    if data is not None and data.size and np.frombuffer(data, np.int8).min() >= 0:  # ASCII
-        return pa.Array.from_buffers(pa.string(), len(values), [None, offsets, data])
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        bad = np.array([not _is_text(each) for each in values.to_pylist()], np.bool_)
-        site.refuse(bad, "text that is not UTF-8")
-        return pc.if_else(pa.array(bad), pa.scalar(b""), values).cast(pa.string())
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def symbols(names: Sequence[str | None]) -> Make:
@@ -234,7 +208,7 @@ def decimals(scale: int, kind: pa.DataType, name: str) -> Make:
     """Numbers of ``scale`` digits after the point, as bytes: two's complement, highest first."""
 
     def make(found: Found | None, site: Site) -> pa.Array:
-        spans = _spans(found)
+        spans = spans_of(found)
         low, high, bad = _integers(site.data, spans)
         for at in np.flatnonzero(spans.lengths > 16).tolist():
             start = int(spans.starts[at])
@@ -297,21 +271,6 @@ def _holds(value: Decimal, kind: pa.DataType) -> bool:
         number, rest = divmod(number, 10**-shift)
         return bool(rest == 0 and number < 10**kind.precision)
     return bool(number * 10**shift < 10**kind.precision)
-
-
-_HEX = np.frombuffer(b"".join(b"%02x" % each for each in range(256)), "S2")
-_DASHES = (8, 13, 18, 23)
-
-
-def uuids(found: Found | None, site: Site) -> pa.Array:
-    """16 bytes as text, for example ``6f1e5c2a-0b1d-4a53-9a6e-0a5f5d6c7b8e``."""
-    starts = _spans(found).starts
-    digits = _HEX[site.data.codes[starts[:, np.newaxis] + np.arange(16)]].view("S1")
-    whole = np.full((len(starts), 36), b"-", "S1")
-    whole[:, [each for each in range(36) if each not in _DASHES]] = digits.reshape(-1, 32)
-    offsets = np.arange(len(starts) + 1, dtype=np.int32) * 36
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(whole.tobytes())]
-    return pa.Array.from_buffers(pa.string(), len(starts), buffers)
 
 
 def struct(kind: pa.StructType, parts: Sequence[tuple[int | None, Make]]) -> Make:
@@ -384,8 +343,3 @@ def _check_once(keys: pa.Array, counts: Ints, site: Site) -> None:
 def _numbers(found: Found | None) -> Ints:
     assert isinstance(found, Numbers)
     return found.values
-
-
-def _spans(found: Found | None) -> Spans:
-    assert isinstance(found, Spans)
-    return found

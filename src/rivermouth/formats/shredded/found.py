@@ -56,6 +56,12 @@ class Many:
 Found = Numbers | Spans | Group | Choice | Many
 
 
+def spans_of(found: Found | None) -> Spans:
+    """What was found, where that is spans."""
+    assert isinstance(found, Spans)
+    return found
+
+
 def taken(found: Found | None, at: NDArray[Any]) -> Found | None:
     """The elements at those indices, in that order."""
     if found is None:

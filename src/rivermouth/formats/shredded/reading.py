@@ -1,17 +1,57 @@
-"""Values of a chunk to rows: which are read by which schema, and what became of each."""
+"""Values of a chunk to rows: which are read by which schema, and what became of each.
+
+Also what a source may say of binary formats.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded, joined
 from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.lanes import Bytes, Faults, Ints, Lanes
 from rivermouth.formats.strict_json.chunk import bytes_of, portions
+from rivermouth.formats.strict_json.types import schema_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``unit``: what a plain number in a TIMESTAMP counts; None refuses it. ``cut``: what is less
+    than a microsecond is cut. ``any_case``: names are compared without the case of letters.
+    ``empty``: a record without a field of the columns is a row of nulls.
+    """
+
+    unit: str | None = None
+    cut: bool = False
+    any_case: bool = False
+    empty: bool = False
+
+    def same(self, name: str) -> str:
+        """Equal for names that count as one."""
+        return name.lower() if self.any_case else name
+
+
+def settings_of(settings: Mapping[str, Any]) -> Settings:
+    """The settings of a source, as the ledger names them."""
+    times, lenient = settings.get("timestamps", {}), settings.get("lenient", ())
+    return Settings(
+        times.get("unit"),
+        times.get("fraction") == "cut",
+        "any_case" in lenient,
+        settings.get("on_empty") == "null",
+    )
+
+
+def row_of(columns: Sequence[Column]) -> pa.StructType:
+    """The type of rows of these columns."""
+    return pa.struct(list(schema_of(columns)))
+
 
 _RECORDS, _BYTES = 10_000, 8 << 20
 """So much is read at once: what is made of it stays in the cache of the processor."""
@@ -90,13 +130,11 @@ def _placed(
     read: Sequence[tuple[Ints, pa.StructArray]], faults: Faults, row: pa.StructType, count: int
 ) -> Decoded:
     none = pa.nulls(count, pa.string())
-    if len(read) == 1 and len(read[0][0]) == count and not faults.why:  # as nearly always
-        return Decoded(read[0][1], none, none)
+    if len(read) == 1 and len(read[0][0]) == count:  # as nearly always
+        return Decoded(read[0][1], none, none).with_faults(faults.why)
     rows = pa.concat_arrays([pa.array([], row), *(each for _, each in read)])
     places, left = np.zeros(count, np.int64), np.ones(count, np.bool_)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in read)])
     places[numbers], left[numbers] = np.arange(len(numbers)), False
-    bad = sorted(faults.why)
-    left[bad] = True
     found = Decoded(rows.take(pa.array(places, mask=left)), none, none)
-    return found.with_faults({at: faults.why[at] for at in bad})
+    return found.with_faults(faults.why)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.formats.avro.decoder import Avro
-from rivermouth.formats.shredded.settings import Settings
+from rivermouth.formats.shredded.reading import Settings
 from rivermouth.verification.formats.avro import of_schema
 from rivermouth.verification.formats.json_scalars import Settings as CheckerSettings
 from rivermouth.verification.formats.reader import Undecodable

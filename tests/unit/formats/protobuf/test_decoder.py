@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from rivermouth.formats.protobuf.decoder import Protobuf
-from rivermouth.formats.shredded.settings import Settings
+from rivermouth.formats.shredded.reading import Settings
 from rivermouth.verification.formats.protobuf import reader
 from rivermouth.verification.formats.reader import Reader, Undecodable
 from tests.unit.formats.avro.test_decoder import rows_of
