@@ -17,6 +17,7 @@ from rivermouth.config.envelope import TOLD, Events, events_of, message_key_fiel
 from rivermouth.config.formats import FORMATS, Format, KeyForm
 from rivermouth.config.layout import ClusterBy, FileSize, PartitionBy
 from rivermouth.config.paths import PLAIN, ROOT, Fields, From, reading, written
+from rivermouth.config.platforms import Capability, Platform
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.registry import SHAPES, Shape
 from rivermouth.config.retry import Retry
@@ -54,6 +55,7 @@ from rivermouth.config.value_types import (
     Table,
 )
 from rivermouth.config.values import Commit, OnDelete, OnEmpty, OnSchemaChange, Tombstones
+from rivermouth.errors import SinkUnsupported
 
 _BY_ITSELF = (None, Tombstones.SKIP)
 JsonValue = str | bool | list[str] | None
@@ -328,6 +330,31 @@ class Pipeline(Model):
             "key": self.source.key,
             **more,
         }
+
+
+def check_platform(pipeline: Pipeline, platform: Platform) -> None:
+    """Raise SinkUnsupported where a platform cannot keep what a pipeline that sends promises.
+
+    The file does not say where it will run, so ``validate`` cannot tell. ``doctor`` does, and each
+    opening of the pipeline, before anything is read.
+    """
+    where = f"pipeline {pipeline.name}"
+    found = f"the platform {platform.name}"
+    if pipeline.delivery is Delivery.AT_MOST_ONCE and not platform.has(Capability.ONE_HOST):
+        raise SinkUnsupported(
+            "delivery: at-most-once is only possible where driver and executors are one machine",
+            where=where,
+            found=f"{found}, where Spark may run a task again, which sends its rows again",
+            remedy="Write delivery: at-least-once",
+        )
+    function = pipeline.target.foreach_partition
+    if function is not None and not platform.has(Capability.CACHE):
+        raise SinkUnsupported(
+            "foreach_partition needs Spark's JVM in the driver's process",
+            where=where,
+            found=f"{found}, where the parts of a batch are no Kafka partitions",
+            remedy="Use a cluster in dedicated mode, or send to kafka",
+        )
 
 
 def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.config import Catalog, Config, Pipeline, SecretName
+from rivermouth.config.pipeline import check_platform
 from rivermouth.config.platforms import CLASSIC, SERVERLESS, STANDARD, Platform, platform_of
-from rivermouth.config.sink_platforms import check_platform
 from rivermouth.databricks.workspace import trouble, workspace_client
 from rivermouth.errors import MissingPackage, SinkUnsupported
 from rivermouth.operate.doctor import Check, check_file, refused

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from rivermouth import __version__
 from rivermouth.config import Column, Config, Pipeline, TableName, load
 from rivermouth.config.encoding import Framing
+from rivermouth.config.pipeline import check_platform
 from rivermouth.config.platforms import CLASSIC
-from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import ScaffoldRefused
 
 SCHEMA = "schema_of_the_bundle"

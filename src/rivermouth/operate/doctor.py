@@ -178,9 +178,9 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
 
 def _kinds(config: Config, pipeline: Pipeline) -> str:
     """The registered kinds that a pipeline uses on this machine; every part is imported."""
+    from rivermouth.config.pipeline import check_platform
     from rivermouth.config.platforms import platform_of
     from rivermouth.config.registry import LANDINGS, own, resolve
-    from rivermouth.config.sink_platforms import check_platform
     from rivermouth.operate.facts import way_now
 
     platform = platform_of()

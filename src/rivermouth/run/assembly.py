@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.config import Config, Pipeline, TableName, taken_from
+from rivermouth.config.pipeline import check_platform
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
-from rivermouth.config.sink_platforms import check_platform
 from rivermouth.config.values import OnSchemaChange
 from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.errors.registry import SchemasUnknown

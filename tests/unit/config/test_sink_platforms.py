@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from rivermouth.config import Config
+from rivermouth.config.pipeline import check_platform
 from rivermouth.config.platforms import PLATFORMS
-from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import SinkUnsupported
 
 pytestmark = pytest.mark.unit

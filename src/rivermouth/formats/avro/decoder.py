@@ -62,12 +62,16 @@ def reading(text: str, row: pa.StructType, settings: Settings) -> Read | Unreada
         return partial(_rows, plan(writer, row, settings))
     except (avro.BadSchema, DoesNotFit) as fault:
         return Unreadable(OTHER_SCHEMA, str(fault))
+    except RecursionError:
+        return Unreadable(OTHER_SCHEMA, "the schema is nested too deeply")
 
 
 def _rows(how: Plan, lanes: Lanes, site: Site) -> pa.StructArray:
     found = how.grammar.shred(lanes)
     lanes.refuse(lanes.at < lanes.end, "bytes follow after the value")
     rows: pa.StructArray = how.make(found, site)
+    if rows.null_count:  # a union has null
+        site.refuse(rows.is_null().to_numpy(zero_copy_only=False), "null instead of a record")
     return rows
 
 

@@ -27,6 +27,8 @@ from rivermouth.formats.shredded.lanes import Ints, Lanes
 _FEW = 12
 """So few lanes are read one by one, if they have more than ``_ROUNDS`` values left."""
 _ROUNDS = 24
+_MOST_BITS = 70
+"""Those of the ten bytes that a number has at most."""
 
 
 class Bad(Exception):
@@ -55,9 +57,9 @@ class Cursor:
             code = self.code[at]
             value |= (code & 0x7F) << shift
             shift += 7
-            if code < 0x80:
+            if code < 0x80 or shift == _MOST_BITS:
                 break
-        if value >> 64:
+        if code >= 0x80 or value >> 64:
             raise Bad(f"{what}: the record ends within it")
         return (value >> 1) ^ -(value & 1)
 

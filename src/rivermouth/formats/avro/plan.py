@@ -54,10 +54,10 @@ def plan(
 
 def shares_field(writer: avro.Type, row: pa.StructType, settings: Settings) -> bool:
     """Whether a record has a field of the columns; also for what is no record."""
-    if not isinstance(writer, avro.Record):
-        return True
-    names = {settings.same(each.name) for each in writer.fields}
-    return not names.isdisjoint(settings.same(each.name) for each in row)
+    branches = writer.branches if isinstance(writer, avro.Union) else (writer,)
+    records = [each for each in branches if isinstance(each, avro.Record)]
+    names = {settings.same(field.name) for each in records for field in each.fields}
+    return not records or not names.isdisjoint(settings.same(each.name) for each in row)
 
 
 @dataclass(frozen=True)

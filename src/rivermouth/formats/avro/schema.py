@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import log10
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
@@ -90,12 +91,16 @@ Type = Primitive | Fixed | Enum | Array | Map | Union | Record
 def parse(text: str) -> Type:
     """The schema that a text of JSON is. Raises BadSchema."""
     try:
-        given = json.loads(text)
-    except ValueError as fault:
-        raise BadSchema(f"the schema is not JSON: {fault}") from fault
+        return _Reading().type(_json(text), "")
     except RecursionError:
         raise BadSchema("the schema is nested too deeply") from None
-    return _Reading().type(given, "")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as fault:
+        raise BadSchema(f"the schema is not JSON: {fault}") from fault
 
 
 def text_of(file: Path) -> str:
@@ -138,6 +143,8 @@ class _Reading:
         return Primitive(found.name, logical_of(given)) if isinstance(found, Primitive) else found
 
     def _named(self, name: Any, space: str) -> Type:
+        if not isinstance(name, str):
+            raise BadSchema(f"{_short(name)} is no type")
         if name in PRIMITIVES:
             return Primitive(name)
         full = name if "." in name or not space else f"{space}.{name}"
@@ -158,7 +165,7 @@ class _Reading:
     def _record(self, given: Mapping[str, Any], space: str) -> Record:
         name, inner = _full(given, space)
         self._open(name, _OPEN)
-        fields = tuple(self._field(each, inner) for each in _part(given, "fields"))
+        fields = tuple(self._field(each, inner) for each in _list(given, "fields"))
         names = [each.name for each in fields]
         if len({*names}) < len(names):
             raise BadSchema(f"{name} has two fields of one name")
@@ -169,13 +176,16 @@ class _Reading:
     def _field(self, given: Any, space: str) -> Field:
         if not isinstance(given, dict):
             raise BadSchema(f"{_short(given)} is no field")
-        name, kind = _part(given, "name"), self.type(_part(given, "type"), space)
-        aliases = tuple(given.get("aliases", ()))
-        return Field(name, kind, aliases, "default" in given, given.get("default"))
+        name, kind = _name(given), self.type(_part(given, "type"), space)
+        aliases = given.get("aliases")
+        others = tuple(aliases) if isinstance(aliases, list) else ()
+        return Field(name, kind, others, "default" in given, given.get("default"))
 
     def _enum(self, given: Mapping[str, Any], space: str) -> Enum:
         name, _ = _full(given, space)
-        symbols = tuple(_part(given, "symbols"))
+        symbols = tuple(_list(given, "symbols"))
+        if not all(isinstance(each, str) for each in symbols):
+            raise BadSchema(f"{name} has a symbol that is no text")
         made = Enum(name, symbols, given.get("default"))
         if len({*symbols}) < len(symbols) or (made.default and made.default not in symbols):
             raise BadSchema(f"{name} has a symbol twice, or a default that is none of them")
@@ -184,7 +194,7 @@ class _Reading:
 
     def _fixed(self, given: Mapping[str, Any], space: str) -> Fixed:
         name, size = _full(given, space)[0], _part(given, "size")
-        if not isinstance(size, int) or size < 0:
+        if not _is_whole(size) or not 0 <= size < 2**31:
             raise BadSchema(f"{name} has the size {_short(size)}")
         made = Fixed(name, size, logical_of(given, size))
         self._open(name, made)
@@ -198,19 +208,37 @@ class _Reading:
 
 def _full(given: Mapping[str, Any], space: str) -> tuple[str, str]:
     """The full name of a type, and the namespace of names inside."""
+    name = _name(given)
+    if "." not in name:
+        space = given.get("namespace", space) or ""
+        if not isinstance(space, str):
+            raise BadSchema(f"{_short(space)} is no namespace")
+        return (f"{space}.{name}" if space else name), space
+    return name, name.rpartition(".")[0]
+
+
+def _name(given: Mapping[str, Any]) -> str:
     name = _part(given, "name")
     if not isinstance(name, str):
         raise BadSchema(f"{_short(name)} is no name")
-    if "." not in name:
-        space = given.get("namespace", space) or ""
-        return (f"{space}.{name}" if space else name), space
-    return name, name.rpartition(".")[0]
+    return name
+
+
+def _list(given: Mapping[str, Any], key: str) -> Any:
+    found = _part(given, key)
+    if not isinstance(found, list):
+        raise BadSchema(f"{_short(found)} is no list of {key}")
+    return found
 
 
 def _part(given: Mapping[str, Any], key: str) -> Any:
     if key not in given:
         raise BadSchema(f"{_short(dict(given))} has no {key}")
     return given[key]
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def logical_of(given: Mapping[str, Any], size: int | None = None) -> Logical | None:
@@ -223,12 +251,12 @@ def logical_of(given: Mapping[str, Any], size: int | None = None) -> Logical | N
     kind = given["type"]
     if name == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = given.get("precision"), given.get("scale", 0)
-        if not isinstance(precision, int) or not isinstance(scale, int):
+        if not _is_whole(precision) or not _is_whole(scale):
             return None
-        most = len(str(2 ** (8 * size - 1) - 1)) - 1 if size else precision
+        most = precision if size is None else int((8 * size - 1) * log10(2))
         fits = 0 < precision <= most and 0 <= scale <= precision
         return Logical(name, precision, scale) if fits else None
-    of = _OF.get(name) if isinstance(name, str) else None
+    of = _OF.get(name) if isinstance(name, str) and given.get("logicalType") != ZONED else None
     fits = of is not None and (kind in of or (kind, size) in of)
     return Logical(str(name)) if fits else None
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from rivermouth.config import Column
 from rivermouth.formats.arrow import NO_FIELD, Decoded
 from rivermouth.formats.framing import OTHER_SCHEMA, Bare, Confluent, Schemas
-from rivermouth.formats.protobuf.plan import DoesNotFit, Plan, plan, rows
+from rivermouth.formats.protobuf.plan import DoesNotFit, Plan, plan
+from rivermouth.formats.protobuf.rows import rows
 from rivermouth.formats.protobuf.scan import Parts
 from rivermouth.formats.protobuf.schema import Types
 from rivermouth.formats.shredded.columns import Site

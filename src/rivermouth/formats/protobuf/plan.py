@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.formats.protobuf.scan import (
-    BLOCK,
-    FIXED_32,
-    FIXED_64,
-    NONE,
-    VARINT,
-    Parts,
-    Values,
-    scanned,
-    unpacked,
-)
-from rivermouth.formats.protobuf.schema import TIME, WRAPPERS, Enum, Field, Message, Types
+from rivermouth.formats.protobuf.schema import TIME, WRAPPERS, Field, Message, Types
 from rivermouth.formats.shredded import columns as made
 from rivermouth.formats.shredded import texts
 from rivermouth.formats.shredded.columns import Make, Site
-from rivermouth.formats.shredded.found import Found, Numbers, Spans
-from rivermouth.formats.shredded.lanes import Flags, Ints, Lanes, unzigzag
+from rivermouth.formats.shredded.lanes import Ints
 from rivermouth.formats.shredded.reading import Settings
 from rivermouth.formats.strict_json.types import sql_name
 
@@ -47,7 +35,6 @@ class Column:
     make: Make | None = None
     inside: Plan | None = None
     whole: Callable[[pa.StructArray, Site], pa.Array] | None = None
-    closed: Enum | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +42,8 @@ class Plan:
     """``columns`` of the struct ``kind``; None for one that no field gives.
 
     ``rivals``: the others of a oneof, by the number of a field. ``required``: a record without one
-    of these fields is bad.
+    of these fields is bad. ``closed``: the numbers that count, by the number of a field whose enum
+    is closed. ``depth``: in how many messages it stands.
     """
 
     kind: pa.StructType
@@ -63,6 +51,8 @@ class Plan:
     rivals: Mapping[int, tuple[Field, ...]]
     required: tuple[Field, ...]
     numbers: frozenset[int]
+    closed: Mapping[int, Ints]
+    depth: int
 
     @property
     def pairs(self) -> Iterator[tuple[pa.Field, Column | None]]:
@@ -75,19 +65,11 @@ def plan(types: Types, message: str, kind: pa.StructType, settings: Settings) ->
     return _Planning(types, settings).message(types.messages[message], kind, "")
 
 
-_WIRE: Mapping[str, int] = {
-    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64"), VARINT),
-    **dict.fromkeys(("bool", "enum"), VARINT),
-    **dict.fromkeys(("fixed64", "sfixed64", "double"), FIXED_64),
-    **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED_32),
-    **dict.fromkeys(("string", "bytes", "message"), BLOCK),
-}
-
-
 @dataclass(frozen=True)
 class _Planning:
     types: Types
     settings: Settings
+    depth: int = 0
 
     def message(self, message: Message, kind: pa.StructType, where: str) -> Plan:
         fields = {self.settings.same(each.name): each for each in message.fields}
@@ -109,7 +91,12 @@ class _Planning:
         required = tuple(each for each in message.fields if each.required)
         beside = {each.number for fields in rivals.values() for each in fields}
         numbers = frozenset(taken | beside | {each.number for each in required})
-        return Plan(kind, tuple(columns), rivals, required, numbers)
+        closed = {
+            each.number: np.array([*self.types.enums[each.type].names], np.int64)
+            for each in message.fields
+            if each.kind == "enum" and self.types.enums[each.type].closed
+        }
+        return Plan(kind, tuple(columns), rivals, required, numbers, closed, self.depth)
 
     def field(self, field: Field, kind: pa.DataType, where: str) -> Column:
         if not field.repeated:
@@ -120,7 +107,7 @@ class _Planning:
         if not pa.types.is_list(kind):
             raise self.no(field, kind, where)
         one = self.single(field, kind.value_type, f"{where}[]")
-        return Column(field, kind, pa.scalar([], kind), one.make, one.inside, one.whole, one.closed)
+        return Column(field, kind, pa.scalar([], kind), one.make, one.inside, one.whole)
 
     def map(self, field: Field, entry: Message, kind: pa.DataType, where: str) -> Column:
         if not pa.types.is_map(kind):
@@ -129,8 +116,20 @@ class _Planning:
         of_key = {"string": pa.string(), "bool": pa.bool_()}.get(key.kind, _WIDE)
         pair = pa.struct([("key", of_key), ("value", kind.item_type)])
         # An entry without its key or its value has the values of their types.
-        whole = replace(entry, fields=tuple(replace(e, presence=False) for e in entry.fields))
-        return Column(field, kind, pa.scalar([], kind), inside=self.message(whole, pair, where))
+        fields = [replace(e, presence=False, required=self.lacks(e, kind)) for e in entry.fields]
+        whole = self.inner.message(replace(entry, fields=tuple(fields)), pair, where)
+        return Column(field, kind, pa.scalar([], kind), inside=whole)
+
+    @property
+    def inner(self) -> _Planning:
+        """For what stands in a message."""
+        return replace(self, depth=self.depth + 1)
+
+    def lacks(self, field: Field, kind: pa.MapType) -> bool:
+        """Whether the value of a type, in a map, is a message without a field that is required."""
+        if field.kind != "message" or pa.types.is_binary(kind.item_type):
+            return False
+        return any(each.required for each in self.types.messages[field.type].fields)
 
     def single(self, field: Field, kind: pa.DataType, where: str) -> Column:
         if field.kind == "group":
@@ -139,8 +138,7 @@ class _Planning:
             make = self.scalar(field, kind, where)
             null = pa.scalar(None, kind)
             absent = null if field.presence else self.zero(field, kind)
-            enum = self.types.enums.get(field.type) if field.kind == "enum" else None
-            return Column(field, kind, absent, make, closed=enum if enum and enum.closed else None)
+            return Column(field, kind, absent, make)
         null, whole = pa.scalar(None, kind), None
         inner: pa.DataType = kind
         if field.type == TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -149,13 +147,16 @@ class _Planning:
             inner, whole = pa.struct([("value", kind)]), lambda rows, _: rows.field(0)
         if not pa.types.is_struct(inner):
             raise self.no(field, kind, where)
-        inside = self.message(self.types.messages[field.type], inner, where)
+        inside = self.inner.message(self.types.messages[field.type], inner, where)
         if not field.presence and whole is None:
             null = pa.scalar({e.name: c and c.absent.as_py() for e, c in inside.pairs}, kind)
+        elif not field.presence:
+            only = inside.columns[0] if field.type != TIME else None
+            null = pa.scalar(0).cast(kind) if only is None else only.absent
         return Column(field, kind, null, inside=inside, whole=whole)
 
     def scalar(self, field: Field, kind: pa.DataType, where: str) -> Make:
-        found = self.number(field, kind) if field.kind in _NUMBERS else self.other(field, kind)
+        found = self.number(field, kind) if field.kind in NUMBERS else self.other(field, kind)
         if found is None:
             raise self.no(field, kind, where)
         return found
@@ -211,7 +212,7 @@ class _Planning:
 
 
 _WIDE = pa.int64()
-_NUMBERS = frozenset(
+NUMBERS = frozenset(
     f"{sign}{kind}{bits}"
     for kind, signs in (("int", ("", "u", "s")), ("fixed", ("", "s")))
     for sign in signs
@@ -223,139 +224,3 @@ def _holds_whole(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
-
-
-def rows(of: Plan, parts: Parts, site: Site) -> pa.Array:
-    """A row for each message; the owners of the site are the records of the messages."""
-    found = scanned(parts, of.numbers, site.where or "the value")
-    for field in of.required:
-        there = np.zeros(parts.count, np.bool_)
-        there[_values(found, field).of] = True
-        site.refuse(~there, f"the required field {field.name} is missing")
-    columns = []
-    for wanted, each in of.pairs:
-        if each is None:
-            columns.append(pa.nulls(parts.count, wanted.type))
-            continue
-        values = _values(found, each.field, site)
-        at = site.named(wanted.name)
-        rivals = [_values(found, rival) for rival in of.rivals.get(each.field.number, ())]
-        lost = _lost(values, rivals, parts.count)
-        if lost is not None and lost.any():
-            if each.inside is not None:  # what does not count must be sound all the same
-                _column(each, values.only(lost), parts, at)
-            values = values.only(~lost)
-        columns.append(_column(each, values, parts, at))
-    if not columns:
-        return pa.array([{}] * parts.count, of.kind)
-    return pa.StructArray.from_arrays(columns, fields=list(of.kind))
-
-
-def _values(
-    found: Mapping[tuple[int, int], Values], field: Field, site: Site | None = None
-) -> Values:
-    """The values of a field; with a site those of a packed one, too, one by one."""
-    wire = _WIRE.get(field.kind, BLOCK)
-    plain = found.get((field.number, wire), NONE)
-    packed = found.get((field.number, BLOCK), NONE)
-    if wire == BLOCK or not field.repeated or not len(packed.at) or site is None:
-        return plain
-    return unpacked(plain, packed, wire, site, field.name)
-
-
-def _lost(values: Values, rivals: Sequence[Values], count: int) -> Flags | None:
-    """Those after which a value of another field of the oneof comes; None: there are no others."""
-    if not rivals:
-        return None
-    latest = np.full(count, -1)
-    for each in rivals:
-        np.maximum.at(latest, each.of, each.at)
-    return values.at < latest[values.of]
-
-
-def _column(column: Column, values: Values, parts: Parts, site: Site) -> pa.Array:
-    if column.closed is not None:
-        known = np.array([*column.closed.names], np.int64)
-        values = values.only(np.isin(_as_numbers(column.field, values, site), known))
-    if pa.types.is_map(column.kind):
-        return _map(column, values, parts, site)
-    if not column.field.repeated:
-        if column.inside is None:
-            last = np.ones(len(values.of), np.bool_)
-            last[:-1] = values.of[1:] != values.of[:-1]
-            values = values.only(last)
-            there = values.of
-        else:
-            there, of = np.unique(values.of, return_inverse=True)
-            values = Values(values.at, values.given, of)
-        return _placed(_made(column, values, there, site), there, parts.count, column.absent)
-    counts = np.bincount(values.of, minlength=parts.count)
-    owners = values.of
-    values = Values(values.at, values.given, np.arange(len(owners)))
-    items = _made(column, values, owners, site)
-    return pa.ListArray.from_arrays(_offsets(counts), items).cast(column.kind)
-
-
-def _made(column: Column, values: Values, owners: Ints, site: Site) -> pa.Array:
-    """The values of a column, or one for each message that they are parts of."""
-    its = site.of(owners)
-    if column.make is not None:
-        return column.make(_found(column.field, values, site), its)
-    assert column.inside is not None
-    records = its.owners[values.of]
-    lanes = Lanes(site.data, values.at, values.at + values.given, records, site.faults)
-    made_of = rows(column.inside, Parts(lanes, values.of, len(owners)), its)
-    return column.whole(made_of, its) if column.whole is not None else made_of
-
-
-def _map(column: Column, values: Values, parts: Parts, site: Site) -> pa.Array:
-    owners = values.of
-    whole = Values(values.at, values.given, np.arange(len(owners)))
-    keys, items = _made(column, whole, owners, site).flatten()
-    keys = keys.cast(pa.string())
-    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    # Of equal keys the last one counts.
-    both = (owners * (len(keys) + 1) + codes)[::-1]
-    _, last = np.unique(both, return_index=True)
-    kept = np.sort(len(both) - 1 - last)
-    counts = np.bincount(owners[kept], minlength=parts.count)
-    chosen = pa.array(kept)
-    made_map = pa.MapArray.from_arrays(_offsets(counts), keys.take(chosen), items.take(chosen))
-    return made_map.cast(column.kind)
-
-
-def _offsets(counts: Ints) -> pa.Array:
-    return pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
-
-
-def _placed(values: pa.Array, of: Ints, count: int, absent: pa.Scalar) -> pa.Array:
-    """The values at the places ``of``, ``absent`` elsewhere."""
-    if len(of) == count:
-        return values
-    places = np.full(count, len(values))
-    places[of] = np.arange(len(of))
-    return pa.concat_arrays([values, pa.repeat(absent, 1)]).take(pa.array(places))
-
-
-def _found(field: Field, values: Values, site: Site) -> Found:
-    if field.kind in _NUMBERS or field.kind in ("bool", "enum"):
-        return Numbers(_as_numbers(field, values, site))
-    return Spans(values.at, values.given)
-
-
-def _as_numbers(field: Field, values: Values, site: Site) -> Ints:
-    """As the parsers of the language read them: of 32 bits, if the type has so many."""
-    kind, given = field.kind, values.given
-    if kind == "bool":
-        return np.asarray(given != 0, np.int64)
-    if kind == "sint64":
-        return unzigzag(given.view(np.uint64))
-    if kind == "sint32":
-        return unzigzag(given.view(np.uint64) & np.uint64(0xFFFFFFFF))
-    if kind.endswith(("fixed64", "fixed32")):
-        given = site.data.words[values.at].view(np.int64)
-    if kind in ("uint32", "fixed32"):
-        given = given & 0xFFFFFFFF
-    if kind in ("int32", "enum", "sfixed32"):
-        given = given.astype(np.int32).astype(np.int64)
-    return given

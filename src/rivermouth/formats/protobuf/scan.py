@@ -19,7 +19,9 @@ from rivermouth.formats.shredded.lanes import Faults, Ints, Lanes
 
 VARINT, FIXED_64, BLOCK, GROUP, END_OF_GROUP, FIXED_32 = range(6)
 _DEPTH = 100
-"""The most groups in each other."""
+"""The most messages and groups in each other."""
+_SHORT = 5
+"""The most bytes of a tag, and of a length."""
 _FEW = 12
 """So few messages are read one by one, if they still have values after ``_TURNS`` turns."""
 _TURNS = 40
@@ -58,9 +60,10 @@ NONE = Values(*(np.zeros(0, np.int64) for _ in range(3)))
 
 @dataclass
 class _Found:
-    """What was found so far, by field number and wire type."""
+    """What was found so far, by field number and wire type. ``groups``: the most in each other."""
 
     wanted: Collection[int]
+    groups: int = _DEPTH
     values: dict[tuple[int, int], list[tuple[Ints, Ints, Ints]]] = field(default_factory=dict)
 
     def add(self, number: int, kind: int, at: Ints, given: Ints, of: Ints) -> None:
@@ -79,15 +82,17 @@ def in_order(at: Ints, given: Ints, of: Ints) -> Values:
 _DONE = np.uint64(2**64 - 1)
 
 
-def scanned(parts: Parts, wanted: Collection[int], where: str) -> Mapping[tuple[int, int], Values]:
+def scanned(
+    parts: Parts, wanted: Collection[int], where: str, depth: int = 0
+) -> Mapping[tuple[int, int], Values]:
     """The values of the wanted fields, by field number and wire type.
 
-    A record that does not follow the encoding is refused.
+    A record that does not follow the encoding is refused. The messages stand in ``depth`` others.
 
     Writers write fields in the order of their numbers. So those lanes go on whose next tag is the
     least: a field is then read of all lanes that have it at once.
     """
-    found = _Found(wanted)
+    found = _Found(wanted, _DEPTH - depth)
     lanes, of = parts.lanes, parts.of
     tags = _next_tags(lanes, where)
     turns = 0
@@ -121,11 +126,11 @@ def _next_tags(lanes: Lanes, where: str) -> NDArray[np.uint64]:
     """The next tag of each lane; ``_DONE`` at its end."""
     there = lanes.at < lanes.end
     if there.all():
-        return lanes.varints(where, cut=True)
+        return lanes.varints(where, most=_SHORT)
     tags = np.full(len(lanes), _DONE)
     left = np.flatnonzero(there)
     some = lanes.only(left)
-    tags[left] = some.varints(where, cut=True)
+    tags[left] = some.varints(where, most=_SHORT)
     lanes.back(left, some)
     return tags
 
@@ -141,13 +146,15 @@ def _value(lanes: Lanes, of: Ints, tag: int, found: _Found, where: str) -> None:
     elif kind in (FIXED_64, FIXED_32):
         found.add(number, kind, *lanes.span(8 if kind == FIXED_64 else 4, where), of)
     elif kind == BLOCK:
-        lengths = lanes.varints(where, cut=True).view(np.int64)
+        lengths = lanes.varints(where, most=_SHORT).view(np.int64)
         found.add(number, kind, *lanes.span(lengths, where), of)
     elif kind == GROUP:
         for lane in range(len(lanes)):  # they are of an older time
             one = lanes.only(np.array([lane]))
-            _pass_group(one, number, where)
+            _pass_group(one, number, found.groups, where)
+            begins = lanes.at[lane : lane + 1].copy()
             lanes.at[lane] = one.at[0]
+            found.add(number, kind, begins, one.at - begins, of[lane : lane + 1])
     else:
         lanes.refuse(every, f"{where}: a tag with the wire type {kind}")
 
@@ -169,7 +176,7 @@ def _one_by_one(one: Lanes, tag: int, of: Ints, found: _Found, where: str) -> No
                 whole = np.array(starts, np.int64), np.array(lengths, np.int64)
                 found.add(*key, *whole, np.repeat(of, len(starts)))
             return
-        tag, at = _varint(code, at, end)
+        tag, at = _varint(code, at, end, _SHORT)
         if at < 0:
             break
     # A group, or a fault: the other way says which, from the first value on.
@@ -185,16 +192,16 @@ def _place(code: memoryview, at: int, end: int, kind: int) -> tuple[int, int, in
         given, behind = _varint(code, at, end)
         return at, given - ((given >> 63) << 64), behind
     if kind == BLOCK:
-        given, at = _varint(code, at, end)
+        given, at = _varint(code, at, end, _SHORT)
     else:
         given = {FIXED_64: 8, FIXED_32: 4}.get(kind, end)
     return at, given, at + given if at >= 0 and at + given <= end else -1
 
 
-def _varint(code: memoryview, at: int, end: int) -> tuple[int, int]:
-    """The number, and where it ends; -1 if it does not."""
+def _varint(code: memoryview, at: int, end: int, most: int = 10) -> tuple[int, int]:
+    """The number, and where it ends; -1 if it does not, or has more than ``most`` bytes."""
     value = shift = 0
-    while at < end and shift < 70:
+    while at < end and shift < 7 * most:
         byte = code[at]
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
@@ -203,13 +210,15 @@ def _varint(code: memoryview, at: int, end: int) -> tuple[int, int]:
     return 0, -1
 
 
-def _pass_group(one: Lanes, number: int, where: str) -> None:
-    """Go behind the end of a group, in a single lane."""
+def _pass_group(one: Lanes, number: int, most: int, where: str) -> None:
+    """Go behind the end of a group, in a single lane. Parsers take any number of a field in it."""
     faults, one.faults = one.faults, Faults()  # they are told as one
     inside, nothing = [number], _Found(())
     of = np.zeros(1, np.int64)
-    while inside and len(inside) <= _DEPTH and one.at[0] < one.end[0] and not one.faults.why:
-        tag = int(one.varints("", cut=True)[0])
+    while inside and len(inside) <= most and one.at[0] < one.end[0] and not one.faults.why:
+        tag = int(one.varints("", most=_SHORT)[0])
+        if tag >> 32:
+            break
         if tag & 7 == END_OF_GROUP:
             if inside[-1] != tag >> 3:
                 break
@@ -217,7 +226,7 @@ def _pass_group(one: Lanes, number: int, where: str) -> None:
         elif tag & 7 == GROUP:
             inside.append(tag >> 3)
         else:
-            _value(one, of, tag, nothing, "")
+            _value(one, of, tag & 7 | 8, nothing, "")
     bad, one.faults = bool(inside or one.faults.why), faults
     one.refuse(np.array([bad]), f"{where}: a group without its end")
 

@@ -306,7 +306,11 @@ def choice(kind: pa.DataType, makes: Sequence[Make | str]) -> Make:
                 values.append(each(inner, site.of(its)))
                 places[its] = count + np.arange(len(values[-1]))
                 count += len(values[-1])
-        return pa.concat_arrays(values).take(pa.array(places)) if values else pa.nulls(0, kind)
+        return (
+            pa.concat_arrays(values).take(pa.array(places))
+            if values
+            else pa.nulls(len(places), kind)
+        )
 
     return make
 

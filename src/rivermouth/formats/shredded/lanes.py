@@ -115,10 +115,11 @@ class Lanes:
             start, taken = np.where(bad, self.end, start), np.where(bad, 0, taken)
         return start, taken
 
-    def varints(self, what: str, *, cut: bool = False) -> NDArray[np.uint64]:
+    def varints(self, what: str, *, cut: bool = False, most: int = 10) -> NDArray[np.uint64]:
         """Unsigned numbers of 64 bits, seven bits in a byte, the lowest first; 0 for a bad lane.
 
-        ``cut``: of the ten bytes bits beyond the 64 count for nothing; else they are bad.
+        ``cut``: of the ten bytes bits beyond the 64 count for nothing; else they are bad. ``most``:
+        one of more bytes is bad.
         """
         first = self.data.codes[self.at]
         if not len(first) or first.max() < 0x80:
@@ -128,6 +129,8 @@ class Lanes:
             if not lengths.all():
                 long = np.flatnonzero(lengths == 0)
                 values[long], lengths[long] = _long(self.data, self.at[long], cut)
+            if most < 10 and lengths.max() > most:
+                lengths[lengths > most] = -1
         _, taken = self.span(lengths, what)
         if taken is not lengths:  # some are bad
             values[taken == 0] = 0

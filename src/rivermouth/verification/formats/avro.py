@@ -6,15 +6,16 @@ makes the canonical value (see ``Reader``) of one.
 
 from __future__ import annotations
 
-import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from rivermouth.verification.formats.avro_schema import ZONED, meaning, schema_of
 from rivermouth.verification.formats.exact import Convert, decimal, fits, text, unscaled, whole
 from rivermouth.verification.formats.json_scalars import Settings, settings_of
 from rivermouth.verification.formats.keys import from_text
@@ -48,11 +49,12 @@ def of_schema(text: str, kinds: Mapping[str, pa.DataType], settings: Settings) -
     """A reader of these columns out of records of one schema. Raises Undecodable if they do not
     fit it.
     """
-    schema = json.loads(text)
+    schema = schema_of(text)
     _shares_field(schema, settings)
-    named: dict[str, Any] = {}
-    _collect(schema, named)
-    read_whole = _read(schema, pa.struct([*kinds.items()]), named, settings)
+    try:
+        read_whole = _read(schema, pa.struct([*kinds.items()]), settings)
+    except RecursionError:
+        raise Undecodable("a schema that is nested too deeply") from None
 
     def read(value: bytes) -> tuple[Any, ...]:
         try:
@@ -61,6 +63,8 @@ def of_schema(text: str, kinds: Mapping[str, pa.DataType], settings: Settings) -
             raise Undecodable("the record ends within a value") from fault
         if at != len(value):
             raise Undecodable("bytes follow after the value")
+        if row is None:
+            raise Undecodable("null instead of a record")
         return tuple(row.values())
 
     return read
@@ -77,45 +81,25 @@ def _shares_field(schema: Any, settings: Settings) -> None:
 
 
 def _fields_of(schema: Any) -> Sequence[Any]:
-    return schema.get("fields", ()) if isinstance(schema, dict) else ()
+    found: Sequence[Any] = schema.get("fields", ())
+    return found
 
 
-def _collect(schema: Any, named: dict[str, Any]) -> None:
-    """The named types of a schema, by the last part of their names."""
-    if isinstance(schema, list):
-        for each in schema:
-            _collect(each, named)
-    elif isinstance(schema, dict):
-        if schema.get("type") in ("record", "enum", "fixed"):
-            named[str(schema["name"]).rpartition(".")[2]] = schema
-        for key in ("type", "items", "values"):
-            if isinstance(schema.get(key), (dict, list)):
-                _collect(schema[key], named)
-        for field in schema.get("fields", ()):
-            _collect(field["type"], named)
-
-
-def _read(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: Settings) -> Read:
+def _read(schema: Any, kind: pa.DataType | None, of: Settings) -> Read:
     """What reads values of a type for a column; ``kind`` None: nobody wants them."""
     if isinstance(schema, list):
-        return _union(schema, kind, named, of)
-    if isinstance(schema, str):
-        schema = named.get(schema.rpartition(".")[2], {"type": schema})
-        if schema is None:
-            raise Undecodable("a schema that holds itself")
+        return _union(schema, kind, of)
     name = schema["type"]
-    if isinstance(name, (dict, list)) or name.rpartition(".")[2] in named:
-        return _read(name, kind, named, of)
     if name == "record":
-        return _record(schema, kind, named, of)
+        return _record(schema, kind, of)
     if name == "array":
         if kind is not None and not pa.types.is_list(kind):
             raise Undecodable(f"an array for a column of type {kind}")
-        if not _has_bytes(schema["items"], named):
+        if not _has_bytes(schema["items"]):
             raise Undecodable("an array of values without a byte")
-        return _items(_read(schema["items"], kind and kind.value_type, named, of))
+        return _items(_read(schema["items"], kind and kind.value_type, of))
     if name == "map":
-        return _map(schema, kind, named, of)
+        return _map(schema, kind, of)
     raw = _raw(name, schema)
     if kind is None:
         return raw
@@ -128,18 +112,13 @@ def _read(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: S
     return read
 
 
-def _has_bytes(schema: Any, named: Mapping[str, Any]) -> bool:
+def _has_bytes(schema: Any) -> bool:
     """Whether a value of the type has a byte: else a list of any length has none."""
     if isinstance(schema, list):
         return True
-    if isinstance(schema, str):
-        schema = named.get(schema.rpartition(".")[2], {"type": schema}) or {"type": "null"}
     name = schema["type"]
-    if isinstance(name, (dict, list)) or name.rpartition(".")[2] in named:
-        return _has_bytes(name, named)
     if name == "record":
-        inside = {**named, str(schema["name"]).rpartition(".")[2]: None}
-        return any(_has_bytes(each["type"], inside) for each in schema["fields"])
+        return any(_has_bytes(each["type"]) for each in schema["fields"])
     return bool(schema["size"]) if name == "fixed" else name != "null"
 
 
@@ -149,9 +128,9 @@ def _long(code: bytes, at: int) -> tuple[int, int]:
         byte = code[at]
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
-        if byte < 0x80:
+        if byte < 0x80 or shift == 70:
             break
-    if value >> 64:
+    if byte >= 0x80 or value >> 64:
         raise Undecodable("a number of more than 64 bits")
     return (value >> 1) ^ -(value & 1), at
 
@@ -207,17 +186,15 @@ _RAW: Mapping[str, Read] = {
 }
 
 
-def _record(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: Settings) -> Read:
+def _record(schema: Any, kind: pa.DataType | None, of: Settings) -> Read:
     if kind is not None and not pa.types.is_struct(kind):
         raise Undecodable(f"a record for a column of type {kind}")
     fold: Callable[[str], str] = str.lower if of.any_case else str
     wanted = {} if kind is None else {fold(each.name): each for each in kind}
     empty = {each.name: None for each in wanted.values()}
     fields = [(wanted.get(fold(each["name"])), each["type"]) for each in schema["fields"]]
-    named = {**named, str(schema["name"]).rpartition(".")[2]: None}  # inside of itself
     reads = [
-        (None if to is None else to.name, _read(type_, to and to.type, named, of))
-        for to, type_ in fields
+        (None if to is None else to.name, _read(type_, to and to.type, of)) for to, type_ in fields
     ]
 
     def read(code: bytes, at: int) -> tuple[Any, int]:
@@ -250,10 +227,10 @@ def _items(item: Read) -> Read:
     return read
 
 
-def _map(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: Settings) -> Read:
+def _map(schema: Any, kind: pa.DataType | None, of: Settings) -> Read:
     if kind is not None and not pa.types.is_map(kind):
         raise Undecodable(f"a map for a column of type {kind}")
-    item = _read(schema["values"], kind and kind.item_type, named, of)
+    item = _read(schema["values"], kind and kind.item_type, of)
 
     def pair(code: bytes, at: int) -> tuple[Any, int]:
         key, at = _block(code, at)
@@ -271,16 +248,14 @@ def _map(schema: Any, kind: pa.DataType | None, named: Mapping[str, Any], of: Se
     return read
 
 
-def _union(
-    branches: Sequence[Any], kind: pa.DataType | None, named: Mapping[str, Any], of: Settings
-) -> Read:
+def _union(branches: Sequence[Any], kind: pa.DataType | None, of: Settings) -> Read:
     reads: list[tuple[Read, str]] = []
     for each in branches:
         try:
-            reads.append((_read(each, kind, named, of), ""))
+            reads.append((_read(each, kind, of), ""))
         except Undecodable as fault:
-            reads.append((_read(each, None, named, of), str(fault)))
-    others = [why for each, (_, why) in zip(branches, reads, strict=True) if each != "null"]
+            reads.append((_read(each, None, of), str(fault)))
+    others = [why for each, (_, why) in zip(branches, reads, strict=True) if each["type"] != "null"]
     if others and all(others):
         raise Undecodable(others[0])
 
@@ -296,22 +271,9 @@ def _union(
     return read
 
 
-_ZONED = "a text with a zone"
-_OF_CONNECT = {
-    f"io.debezium.time.{name}": meaning
-    for name, meaning in (
-        ("Date", "date"),
-        ("Timestamp", "local-timestamp-millis"),
-        ("MicroTimestamp", "local-timestamp-micros"),
-        ("NanoTimestamp", "local-timestamp-nanos"),
-        ("ZonedTimestamp", _ZONED),
-    )
-}
-
-
 def _simple(name: str, schema: Mapping[str, Any], kind: pa.DataType, of: Settings) -> Convert:
-    logical = str(schema.get("logicalType", _OF_CONNECT.get(str(schema.get("connect.name")), "")))
-    if logical == _ZONED and name == "string" and pa.types.is_timestamp(kind) and kind.tz:
+    logical = meaning(name, schema)
+    if logical == ZONED and name == "string" and pa.types.is_timestamp(kind) and kind.tz:
         parse = from_text(kind, replace(of, unit=None))
         return lambda value: parse(text(value))
     if name in ("int", "long"):
@@ -345,7 +307,9 @@ def _bytes(name: str, logical: str, schema: Mapping[str, Any], kind: pa.DataType
         if logical != "decimal":
             return None
         scale = int(schema.get("scale", 0))
-        return lambda value: decimal(unscaled(value, scale), kind)
+        if scale > 38:
+            return None
+        return lambda value: decimal(_of_38_digits(unscaled(value, scale)), kind)
     if pa.types.is_binary(kind):
         return lambda value: value
     if not pa.types.is_string(kind) or logical == "decimal":
@@ -353,3 +317,9 @@ def _bytes(name: str, logical: str, schema: Mapping[str, Any], kind: pa.DataType
     if name == "fixed":
         return (lambda value: str(uuid.UUID(bytes=value))) if logical == "uuid" else None
     return text
+
+
+def _of_38_digits(value: Decimal) -> Decimal:
+    """The value, if it has no more digits than a DECIMAL can have. Raises Undecodable."""
+    fits(value, len(value.as_tuple().digits) <= 38)
+    return value

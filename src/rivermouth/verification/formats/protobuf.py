@@ -37,7 +37,11 @@ def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]
         given.pop("message", ""),
         given.pop("framing", ""),
     )
-    known = json.loads(types)
+    try:
+        known = json.loads(types)
+        top, _, _ = known["top"], known["messages"], known["enums"]
+    except (ValueError, LookupError, TypeError):
+        return _refusing("no schema of Protobuf")
     kinds = pa.struct([(each, schema.field(each).type) for each in columns])
     settings, made = settings_of(given), dict[str, Reader]()
 
@@ -47,11 +51,11 @@ def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]
         return made[message]
 
     if not framed:
-        return of(name or known["top"][0]["name"])
+        return of(name or top[0]["name"])
 
     def read(value: bytes) -> tuple[Any, ...]:
         at, path = _path(value)
-        return of(_at(known["top"], path))(value[at:])
+        return of(_at(top, path))(value[at:])
 
     return read
 
@@ -159,8 +163,18 @@ class _Declared:
         for each in given["fields"]:
             beside = each["choice"] in taken or each["required"]
             if each["number"] not in wanted and beside:
-                self._add(made, each, _WIRE.get(each["kind"], each["kind"]))
+                self._beside(made, each)
         return lambda found: {each: convert(found) for each, convert in converts.items()}
+
+    def _beside(self, made: Any, field: Any) -> None:
+        """Declare a field of which only the presence counts."""
+        if field["kind"] == "enum":
+            self._add_enum(made, field)
+        elif field["kind"] == "group":
+            name = self._file.message_type.add(name=self._new()).name
+            self._add(made, field, "group", name)
+        else:
+            self._add(made, field, _WIRE.get(field["kind"], field["kind"]))
 
     def _field(
         self, made: Any, field: Any, kind: pa.DataType, wanted: dict[int, str]
@@ -193,11 +207,16 @@ class _Declared:
         entry = self._file.message_type.add(name=pair)
         self._add(made, field, "message", pair)
         key = self._single(entry, of["key"], _KEYS.get(of["key"]["kind"], _WIDE))
-        item = self._single(entry, of["value"], kind.item_type)
+        inside = self._known["messages"].get(of["value"]["type"], {}).get("fields", ())
+        lacks = any(each["required"] for each in inside) and not pa.types.is_binary(kind.item_type)
+        item = self._single(entry, {**of["value"], "required": lacks}, kind.item_type)
+        closed = self._known["enums"].get(of["value"]["type"], {}).get("closed", False)
 
         def read(found: Any) -> list[tuple[str, Any]]:
             pairs: dict[str, Any] = {}
             for each in getattr(found, name):
+                if closed and _has_unknown(each, 2):
+                    continue
                 its = key(each.f1)
                 spelt = str(its).lower() if isinstance(its, bool) else str(its)
                 pairs.pop(spelt, None)  # of equal keys the last one counts, at its place
@@ -248,7 +267,8 @@ class _Declared:
         self._add(made, field, declared)
         return found
 
-    def _enum(self, made: Any, field: Any, kind: pa.DataType) -> Convert:
+    def _add_enum(self, made: Any, field: Any) -> dict[int, str]:
+        """Declare an enum; its names by their numbers."""
         known = self._known["enums"][field["type"]]
         names = {int(number): name for number, name in known["names"].items()}
         if known["closed"]:
@@ -258,6 +278,10 @@ class _Declared:
             self._add(made, field, "enum", declared.name)
         else:
             self._add(made, field, "int32")
+        return names
+
+    def _enum(self, made: Any, field: Any, kind: pa.DataType) -> Convert:
+        names = self._add_enum(made, field)
         if pa.types.is_string(kind):
             return lambda value: fits(names.get(value), value in names)
         if not pa.types.is_integer(kind):
@@ -293,8 +317,17 @@ class _Declared:
 
 
 _KEYS = {"string": pa.string(), "bool": pa.bool_()}
-_WIRE = {"message": "bytes", "string": "bytes", "enum": "int32"}
+_WIRE = {"message": "bytes", "string": "bytes"}
 """As what is declared of which only the presence counts."""
+
+
+def _has_unknown(message: Any, number: int) -> bool:
+    """Whether a number came that its closed enum does not have."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    kept = UnknownFieldSet(message)
+    each = (kept[at] for at in range(len(kept)))
+    return any((one.field_number, one.wire_type) == (number, 0) for one in each)
 
 
 def _value(row: Mapping[str, Any]) -> Any:
