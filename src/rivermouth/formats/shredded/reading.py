@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from rivermouth.config import Column
-from rivermouth.formats.arrow import Decoded, joined
+from rivermouth.formats.arrow import Decoded, joined, without
 from rivermouth.formats.shredded.columns import Site
-from rivermouth.formats.shredded.lanes import Bytes, Faults, Ints, Lanes
+from rivermouth.formats.shredded.lanes import Bytes, Faults, Flags, Ints, Lanes
 from rivermouth.formats.strict_json.chunk import bytes_of, portions
 from rivermouth.formats.strict_json.types import schema_of
 
@@ -55,6 +55,7 @@ def row_of(columns: Sequence[Column]) -> pa.StructType:
 
 _RECORDS, _BYTES = 10_000, 8 << 20
 """So much is read at once: what is made of it stays in the cache of the processor."""
+_MOSTLY = 20
 
 Read = Callable[[Lanes, Site], pa.StructArray]
 """Reads a value of each lane to its end, or refuses it; a row for each lane."""
@@ -70,7 +71,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Values:
-    """Values that are there and not empty, by their numbers: where each begins and ends."""
+    """Values by their numbers: where each begins and ends. One that is empty gives no row."""
 
     data: Bytes
     buffer: pa.Buffer
@@ -109,32 +110,32 @@ def _decoded(
 ) -> Decoded:
     data, starts = bytes_of(values)
     there = values.is_valid().to_numpy(zero_copy_only=False) & (np.diff(starts) > 0)
-    numbers, copied = np.flatnonzero(there), Bytes.of(data)
-    given = Values(
-        copied,
-        pa.py_buffer(copied.codes),
-        numbers,
-        starts[:-1][numbers],
-        starts[1:][numbers],
-        Faults(),
-    )
+    # Where few are missing, they are read with the others: to take these apart would cost more.
+    every = np.count_nonzero(there) * _MOSTLY > len(there) * (_MOSTLY - 1)
+    numbers = np.arange(len(there)) if every else np.flatnonzero(there)
+    copied, faults = Bytes.of(data), Faults()
+    begins, ends = starts[:-1][numbers], starts[1:][numbers]
+    given = Values(copied, pa.py_buffer(copied.codes), numbers, begins, ends, faults)
     read: list[tuple[Ints, pa.StructArray]] = []
     for each in groups(given):
         owners = each.lanes.records
-        site = Site(given.buffer, copied, given.faults, owners, "")
+        site = Site(given.buffer, copied, faults, owners, "")
         read.append((owners, each.read(each.lanes, site)))
-    return _placed(read, given.faults, row, len(values))
+    why = faults.why if there.all() else {at: each for at, each in faults.why.items() if there[at]}
+    return _placed(read, row, there).with_faults(why)
 
 
 def _placed(
-    read: Sequence[tuple[Ints, pa.StructArray]], faults: Faults, row: pa.StructType, count: int
+    read: Sequence[tuple[Ints, pa.StructArray]], row: pa.StructType, there: Flags
 ) -> Decoded:
+    """Rows in their order; null where nothing is ``there``."""
+    count = len(there)
     none = pa.nulls(count, pa.string())
     if len(read) == 1 and len(read[0][0]) == count:  # as nearly always
-        return Decoded(read[0][1], none, none).with_faults(faults.why)
+        rows = read[0][1]
+        return Decoded(rows if there.all() else without(rows, ~there), none, none)
     rows = pa.concat_arrays([pa.array([], row), *(each for _, each in read)])
     places, left = np.zeros(count, np.int64), np.ones(count, np.bool_)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in read)])
     places[numbers], left[numbers] = np.arange(len(numbers)), False
-    found = Decoded(rows.take(pa.array(places, mask=left)), none, none)
-    return found.with_faults(faults.why)
+    return Decoded(rows.take(pa.array(places, mask=left | ~there)), none, none)

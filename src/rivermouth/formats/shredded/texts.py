@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.found import Found, Spans, spans_of
@@ -34,18 +35,20 @@ def text(found: Found | None, site: Site) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        bad = _no_text(values)
+        codes = np.frombuffer(data, np.uint8).copy()
+        bad = _no_text(codes, np.frombuffer(offsets, np.int32)[1 : len(values) + 1])
         site.refuse(bad, "text that is not UTF-8")
-        kept = Spans(spans.starts, np.where(bad, 0, spans.lengths))
-        return _bytes(kept, site).cast(pa.string())
+        codes[np.repeat(bad, spans.lengths)] = 0
+        return pa.Array.from_buffers(pa.string(), len(values), [None, offsets, pa.py_buffer(codes)])
 
 
-def _no_text(values: pa.BinaryArray) -> Flags:
-    """Which values are not UTF-8, by the table of well-formed sequences in Unicode (3.9)."""
-    offsets, data = values.buffers()[1:]
-    ends = np.frombuffer(offsets, np.int32)[1 : len(values) + 1]
-    codes = np.concatenate((np.frombuffer(data, np.uint8), np.zeros(3, np.uint8)))
+def _no_text(codes: NDArray[np.uint8], ends: NDArray[np.int32]) -> Flags:
+    """Which values are not UTF-8, by the table of well-formed sequences in Unicode (3.9).
+
+    ``ends``: where each ends, and the next begins.
+    """
     at = np.flatnonzero(codes >= 0x80)
+    codes = np.concatenate((codes, np.zeros(3, np.uint8)))
     code, of = codes[at], np.searchsorted(ends, at, side="right")
     more = _MORE[code]
     wrong = (code >= 0xC0) & (more == 0)
@@ -54,8 +57,8 @@ def _no_text(values: pa.BinaryArray) -> Flags:
     wrong |= (more > 0) & ((second < _LEAST[code]) | (second > _MOST_SECOND[code]))
     wrong |= (more > 1) & (third & 0xC0 != 0x80) | (more > 2) & (fourth & 0xC0 != 0x80)
     # Where all that begin are whole, no other byte may be one that goes on.
-    begun = np.bincount(of, more, len(values)) - np.bincount(of, code < 0xC0, len(values))
-    bad: Flags = (begun != 0) | (np.bincount(of, wrong, len(values)) > 0)
+    begun = np.bincount(of, more, len(ends)) - np.bincount(of, code < 0xC0, len(ends))
+    bad: Flags = (begun != 0) | (np.bincount(of, wrong, len(ends)) > 0)
     return bad
 
 
