@@ -9,7 +9,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -26,8 +26,11 @@ demo-cdc: setup ## A table of PostgreSQL by Debezium, three kills, and a compari
 wheel-demo: setup ## Install the wheel where nothing else is, and run the demo: LOWEST=1 ON=python
 	@$(BIN)/python tools/try_wheel.py $(if $(LOWEST),--lowest) $(if $(ON),--python $(ON))
 
-test: setup databricks-cli ## The whole product on real parts, each kind of case once
+test: setup ## The whole product on real parts, each kind of case once
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not thorough" --durations=10
+
+test-bundle: setup databricks-cli ## One target of the bundle with the real Databricks CLI
+	@$(BIN)/python -m pytest -n $(WORKERS) -k prod tests/bundle/test_deploy.py tests/bundle/test_own_bundle.py
 
 test-all: setup databricks-cli ## Every case: all kill points, modes, platforms, bundle targets
 	@$(BIN)/python -m pytest -n $(WORKERS)

@@ -18,10 +18,6 @@ LONG_S = 10.0
 ROOM = 10
 """A slow machine, and workers that share its cores, take so many times as long."""
 LONG: Mapping[str, str] = {
-    "tests/bundle/test_own_bundle.py"
-    "::test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work": (
-        "one target with the real CLI, whose jobs run from an installed wheel"
-    ),
     "tests/connect/test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_once": (
         "the first batch on the only server of Connect"
     ),

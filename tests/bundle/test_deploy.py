@@ -16,7 +16,7 @@ from tests.bundle.workspace.faults import JOBS_PATH, SCHEMAS_PATH, UPLOAD, Fault
 from tests.bundle.workspace.identity import RUNNER
 from tests.bundle.workspace.workspace import Workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 PROD = ("-t", "prod")
 DESTROY = ("destroy", "--auto-approve", "--var", "keep=false")
@@ -40,7 +40,6 @@ def check_nothing_is_left_to_do(cli: Cli, workspace: Workspace, target: str) -> 
     assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
 
 
-@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_is_planned_deployed_once_and_destroyed(
     cli: Cli, workspace: Workspace, target: str
@@ -153,7 +152,6 @@ BREAKS = {
 }
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("fault", BREAKS.values(), ids=BREAKS)
 def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     cli: Cli, workspace: Workspace, fault: Fault
@@ -166,7 +164,6 @@ def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     check_nothing_is_left_to_do(cli, workspace, "prod")
 
 
-@pytest.mark.thorough
 def test_a_schema_whose_creation_was_never_answered_is_bound(
     cli: Cli, workspace: Workspace
 ) -> None:
@@ -178,7 +175,6 @@ def test_a_schema_whose_creation_was_never_answered_is_bound(
     assert workspace.counts() == KINDS
 
 
-@pytest.mark.thorough
 def test_a_job_whose_creation_was_never_answered_is_there_twice(
     cli: Cli, workspace: Workspace
 ) -> None:
@@ -188,7 +184,6 @@ def test_a_job_whose_creation_was_never_answered_is_there_twice(
     assert workspace.counts() - KINDS == {"jobs": 1}
 
 
-@pytest.mark.thorough
 def test_another_clone_does_not_know_what_a_deploy_made_that_could_not_keep_its_state(
     cli: Cli, workspace: Workspace
 ) -> None:

@@ -18,7 +18,7 @@ from tests.bundle.workspace.executor import Executor
 from tests.bundle.workspace.workspace import Workspace
 from tests.waiting import rows_in, wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 BIDS, BAD_BIDS = 3_000, 3
 PROVEN = "0 missing, 0 duplicated"
@@ -64,7 +64,6 @@ def rows(runtime: Runtime, schema: str, table: str) -> int:
     return rows_in(runtime.warehouse / f"{schema}.db" / table)
 
 
-@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     cli: Cli, workspace: Workspace, runtime: Runtime, target: str
@@ -83,7 +82,6 @@ def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     assert workspace.stored() == {}
 
 
-@pytest.mark.thorough
 def test_a_job_that_is_restarted_ends_its_first_run_and_doubles_nothing(
     cli: Cli, workspace: Workspace, runtime: Runtime
 ) -> None:
@@ -98,7 +96,6 @@ def test_a_job_that_is_restarted_ends_its_first_run_and_doubles_nothing(
     assert ended == ["SUCCESS", "CANCELED", "SUCCESS"]
 
 
-@pytest.mark.thorough
 def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     cli: Cli, workspace: Workspace, runtime: Runtime, broker: Broker
 ) -> None:
@@ -121,7 +118,6 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     assert PROVEN in cli.must("run", "verify", *here)
 
 
-@pytest.mark.thorough
 def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_that(
     cli: Cli, workspace: Workspace, runtime: Runtime
 ) -> None:

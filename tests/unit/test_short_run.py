@@ -166,8 +166,3 @@ def test_a_driver_over_connect_is_killed_where_no_local_one_comes(runs: Runs) ->
     cases = {tuple(each.rsplit("-", 1)) for each in runs.cases(f"tests/connect/{KILL}")}
     assert {shape for shape, _ in cases} == {"serverless-upsert"}
     assert sorted(point for _, point in cases) == ["P13"]
-
-
-def test_one_target_of_the_bundle_lives_from_validate_to_destroy(runs: Runs) -> None:
-    name = "test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work"
-    assert runs.cases(f"tests/bundle/test_own_bundle.py::{name}") == {"prod"}
