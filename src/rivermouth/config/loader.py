@@ -278,7 +278,7 @@ def load(
             config = models.Config.model_validate(data, context=context)
             found += _placed(shaped, look_beside(config))
         except ValidationError as error:
-            found += _placed(shaped, [*_faults(error), *_between(data)])
+            found += _placed(shaped, [*_faults(error), *_between(data, context)])
     if found or config is None:
         raise ConfigError(tuple(item.render(str(path)) for item in sorted(set(found))))
     return config
@@ -347,12 +347,12 @@ def _told(
             each["schema"] = told
 
 
-def _between(data: object) -> Iterator[Found]:
+def _between(data: object, context: Mapping[str, Any]) -> Iterator[Found]:
     """What the rules say about the sound settings of a file that has faulty ones."""
     pipelines = data.get("pipelines") if isinstance(data, Mapping) else None
     found = {}
     for name, pipeline in pipelines.items() if isinstance(pipelines, Mapping) else ():
-        found[name] = valid_settings(Pipeline, pipeline)
+        found[name] = valid_settings(Pipeline, pipeline, context=context)
         for fault in rules.pipeline_faults(found[name]):
             yield ("pipelines", name), fault
     for fault in shared_faults(found):

@@ -120,7 +120,8 @@ class Events:
 
     def _untold(self, rows: pa.StructArray) -> pa.ListArray:
         """The columns that each row does not tell; null where it tells all."""
-        found = {e: _is_placeholder(rows.field(e), self.envelope.unavailable) for e in self.kept}
+        told = dict(zip((each.name for each in rows.type), rows.flatten(), strict=True))
+        found = {e: _is_placeholder(told[e], self.envelope.unavailable) for e in self.kept}
         found = {name: these for name, these in found.items() if these.true_count}
         return _names(found) if found else pa.nulls(len(rows), KEPT)
 

@@ -41,7 +41,10 @@ def columns_of(unsaid: Unsaid, secrets: Callable[[], Secrets]) -> str | None:
         return None
     file = its.get("source.schema_file")
     if file is not None:
-        text = schema_text(known.name, file)
+        try:
+            text = schema_text(known.name, file)
+        except (OSError, ValueError):  # a rule says why
+            return None
         return _of_records(known, its, str(text), its.get("source.message") or "")
     if not isinstance(unsaid.warehouse, Path) or "target.table" not in its:
         return None
@@ -73,8 +76,13 @@ def _of_table(schema: Mapping[str, Any]) -> str:
     return ", ".join(
         _column(each["name"], each["type"]) + ("" if each["nullable"] else " NOT NULL")
         for each in schema["fields"]
-        if each["name"] not in _OURS
+        if each["name"] not in _OURS and not any(map(_is_made, each.get("metadata", ())))
     )
+
+
+def _is_made(key: str) -> bool:
+    """Whether a column with such metadata is filled by Spark."""
+    return key.startswith(("delta.generationExpression", "delta.identity."))
 
 
 def _of_records(known: Format, its: Mapping[str, Any], text: str, message: str = "") -> str:
@@ -82,7 +90,7 @@ def _of_records(known: Format, its: Mapping[str, Any], text: str, message: str =
     try:
         columns_of = resolve(str(known.columns_of))
         record = columns_of(text, message) if message else columns_of(text)
-    except ValueError as fault:
+    except (ValueError, LookupError, TypeError) as fault:  # it may be a schema of another format
         raise _refused(f"no columns hold its records: {fault}") from fault
     envelope: Envelope | None = its.get("source.envelope")
     row = record if envelope is None else _first(record, envelope.data)
@@ -106,6 +114,8 @@ def _of_records(known: Format, its: Mapping[str, Any], text: str, message: str =
 
 
 def _column(name: str, kind: Any) -> str:
+    if "`" in name:
+        raise _refused(f"no column has the name {name}")
     return f"`{name}` {in_sql(kind, '`')}"
 
 

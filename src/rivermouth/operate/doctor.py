@@ -132,11 +132,11 @@ def check_file(
 
     try:
         config = load(file, columns_of=columns_of)
-    except SourceError as error:
-        return refused("config", error), None
     except ConfigError as error:
         problems = "; ".join(error.problems)
         return Check("config", False, problems, typed("validate", file)), None
+    except RivermouthError as error:  # of the table, or of the registry
+        return refused("config", error), None
     return Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)"), config
 
 

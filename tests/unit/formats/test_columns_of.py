@@ -32,7 +32,8 @@ AVRO: list[tuple[Any, str | None]] = [
     (["null", "long"], "bigint"),
     (["long", "null"], "bigint"),
     (["int", "long"], "bigint"),
-    (["null", "long", "double"], "double"),
+    (["null", "int", "float"], "double"),
+    (["null", "float", "double"], "double"),
     ({"type": "int", "logicalType": "date"}, "date"),
     ({"type": "int", "logicalType": "time-millis"}, "int"),
     ({"type": "long", "logicalType": "timestamp-nanos"}, "timestamp"),
@@ -50,6 +51,7 @@ AVRO: list[tuple[Any, str | None]] = [
 REFUSED: list[tuple[Any, str]] = [
     (["int", "string"], "x is a union of types that share no column"),
     ({"type": "array", "items": ["int", "string"]}, "x[] is a union"),
+    (["long", "double"], "x is a union of types that share no column"),
     (
         {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 2},
         "x has 39 digits, a DECIMAL at most 38",

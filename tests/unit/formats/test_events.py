@@ -296,3 +296,11 @@ def test_a_tombstone_names_its_row_as_events_do(
     if key is not None:
         assert read(key) == (expected,)
     assert not asked.skips.any()
+
+
+def test_a_deletion_that_stays_as_a_row_leaves_nothing_as_it_was(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "debezium, on_delete: row", STAYS, LSN, UPSERT)
+    told = debezium("d", 9, before={"id": 1, "n": "y"}, after={"id": 1, "n": KEEPS})
+    made = decoder_of(config.pipelines["p"])(batch([_bytes(told), _bytes(told)]))
+    assert made.column("kept").to_pylist() == [None, None]
+    assert made.column("row").to_pylist() == [OLD, OLD]

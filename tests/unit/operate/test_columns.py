@@ -144,3 +144,12 @@ def test_without_columns_the_file_is_refused(
     with pytest.raises(ConfigError) as caught:
         loaded(tmp_path, source, target, paths)
     assert any(why in each for each in caught.value.problems), caught.value.problems
+
+
+def test_a_schema_file_that_is_broken_is_a_problem_among_others(tmp_path: Path) -> None:
+    (tmp_path / "bad.avsc").write_text("{nope")
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, "schema_file: bad.avsc, max_offsets_per_trigger: none")
+    text = "\n".join(caught.value.problems)
+    assert "schema is not JSON" in text
+    assert "max_offsets_per_trigger" in text

@@ -303,8 +303,14 @@ _LOGICAL = {
     **{f"timestamp-{unit}": "timestamp" for unit in ("millis", "micros", "nanos")},
     **{f"local-timestamp-{unit}": "timestamp_ntz" for unit in ("millis", "micros", "nanos")},
 }
-_WIDER = ("integer", "long", "float", "double")
-"""Numbers, of which each holds those before it, as Avro's rules promote them."""
+_WIDER = {
+    frozenset(("integer", "long")): "long",
+    frozenset(("integer", "float")): "double",
+    frozenset(("integer", "double")): "double",
+    frozenset(("float", "double")): "double",
+    frozenset(("integer", "float", "double")): "double",
+}
+"""The type that holds each number of several exactly. A ``double`` does not hold each ``long``."""
 
 
 def columns_of(text: str) -> Any:
@@ -354,8 +360,8 @@ def _simple(type_: Primitive | Fixed, where: str) -> str | None:
 def _union(type_: Union, where: str) -> Any:
     kinds = [_kind(each, where) for each in type_.branches]
     found = [each for each in kinds if each is not None]
-    if len(found) > 1 and all(each in _WIDER for each in found):
-        return max(found, key=_WIDER.index)
+    if all(isinstance(each, str) for each in found) and frozenset(found) in _WIDER:
+        return _WIDER[frozenset(found)]
     if any(each != found[0] for each in found):
         raise BadSchema(f"{where[1:] or 'the value'} is a union of types that share no column")
     return found[0] if found else None

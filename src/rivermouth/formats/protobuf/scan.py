@@ -112,7 +112,7 @@ def scanned(
             if len(left) <= _FEW:
                 for lane in left.tolist():
                     one = lanes.only(np.array([lane]))
-                    _one_by_one(one, tags[lane], of[lane : lane + 1], found, where)
+                    _one_by_one(one, int(tags[lane]), of[lane : lane + 1], found, where)
                 break
     return {
         key: in_order(
@@ -152,8 +152,8 @@ def _value(lanes: Lanes, of: Ints, tag: int, found: _Found, where: str) -> None:
         for lane in range(len(lanes)):  # they are of an older time
             one = lanes.only(np.array([lane]))
             _pass_group(one, number, found.groups, where)
-            begins = lanes.at[lane : lane + 1].copy()
-            lanes.at[lane] = one.at[0]
+            begins = lanes.at[lane : lane + 1]
+            lanes.back(np.array([lane]), one)
             found.add(number, kind, begins, one.at - begins, of[lane : lane + 1])
     else:
         lanes.refuse(every, f"{where}: a tag with the wire type {kind}")

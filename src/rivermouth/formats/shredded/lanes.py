@@ -98,6 +98,7 @@ class Lanes:
 
     def back(self, these: NDArray[Any], lanes: Lanes) -> None:
         """Go on where those lanes have come to."""
+        self.at = self.at.copy()  # what was found may stand where these begin
         self.at[these] = lanes.at
 
     def span(self, lengths: Ints | int, what: str) -> tuple[Ints, Ints]:

@@ -332,3 +332,19 @@ def test_the_checker_finds_the_message_that_the_path_names(shop: Compiled) -> No
     for path in (b"", b"\1", b"\2\3", b"\2\x08", b"\4\0\0", b"\2\xff"):
         with pytest.raises(Undecodable):
             read(path + order)
+
+
+def test_an_empty_entry_of_a_map_moves_no_other_one() -> None:
+    source = """
+    syntax = "proto2";
+    message M { map<string, E> m = 1; optional int32 id = 2; }
+    enum E { A = 0; B = 1; C = 2; }
+    """
+    compiled = Compiled(source)
+    row = pa.struct([("m", pa.map_(pa.string(), pa.string())), ("id", pa.int32())])
+    decoder = Protobuf(row, Settings(), compiled.types.to_json(), "M")
+    values = [b"\x0a\x04\x0a\x00\x10\x01\x10\x02", b"\x0a\x00\x10\x06"]
+
+    found = decoder.decode(pa.array(values))
+
+    assert found.rows.to_pylist() == [{"m": [("", "B")], "id": 2}, {"m": [("", "A")], "id": 6}]
