@@ -30,7 +30,7 @@ test: setup ## The whole product on real parts, each kind of case once
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not thorough" --durations=10
 
 test-bundle: setup databricks-cli ## One target of the bundle with the real Databricks CLI
-	@$(BIN)/python -m pytest -n $(WORKERS) -k prod tests/bundle/test_deploy.py tests/bundle/test_own_bundle.py
+	@$(BIN)/python -m pytest -n $(WORKERS) -k prod tests/bundle
 
 test-all: setup databricks-cli ## Every case: all kill points, modes, platforms, bundle targets
 	@$(BIN)/python -m pytest -n $(WORKERS)

@@ -78,8 +78,10 @@ def _in_short(config: pytest.Config) -> bool:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """A case that its test does not count among the short ones, or names as one that takes long,
-    is for ``make test-all`` alone.
+    is for ``make test-all`` alone; so is one that needs the Databricks CLI, which is built first.
     """
+    if "databricks" in getattr(item, "fixturenames", ()):
+        item.add_marker("thorough")
     for mark in item.iter_markers("short"):
         names, short = mark.args
         assert isinstance(item, pytest.Function)

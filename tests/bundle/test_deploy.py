@@ -16,7 +16,7 @@ from tests.bundle.workspace.faults import JOBS_PATH, SCHEMAS_PATH, UPLOAD, Fault
 from tests.bundle.workspace.identity import RUNNER
 from tests.bundle.workspace.workspace import Workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = pytest.mark.slow
 
 PROD = ("-t", "prod")
 DESTROY = ("destroy", "--auto-approve", "--var", "keep=false")

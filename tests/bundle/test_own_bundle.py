@@ -18,7 +18,7 @@ from tests.bundle.workspace.executor import Executor
 from tests.bundle.workspace.workspace import Workspace
 from tests.waiting import rows_in, wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 BIDS, BAD_BIDS = 3_000, 3
 PROVEN = "0 missing, 0 duplicated"

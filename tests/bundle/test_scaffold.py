@@ -208,7 +208,6 @@ def test_nothing_else_of_the_dashboard_is_changed() -> None:
     assert over(ours, ["bids_quarantine", "orders_quarantine"]) == ours
 
 
-@pytest.mark.takes_long("dev", "staging")
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_cli_validates_and_deploys_it(
@@ -220,7 +219,6 @@ def test_the_cli_validates_and_deploys_it(
     assert workspace.stored()["jobs"]
 
 
-@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "title", "schema"), [("staging", "[staging] ", "staging_"), ("prod", "", "")]
