@@ -136,7 +136,7 @@ class Decoded:
         reasons = pa.array([bad[each][1][:_LONGEST] for each in at])
         return replace(
             self,
-            rows=without(self.rows, none),
+            rows=nulled(self.rows, none),
             reasons=pc.replace_with_mask(self.reasons, these, reasons),
             codes=pc.replace_with_mask(self.codes, these, codes),
         )
@@ -147,7 +147,7 @@ class Decoded:
         return cls(rows, reasons, coded(reasons.is_valid(), code))
 
 
-def without(rows: pa.StructArray, these: np.ndarray) -> pa.StructArray:
+def nulled(rows: pa.StructArray, these: np.ndarray) -> pa.StructArray:
     """The same rows, and null where that holds, as their fields are. No value is copied."""
     if not rows.type.num_fields:
         return pc.if_else(pa.array(these), pa.scalar(None, rows.type), rows)

@@ -25,6 +25,7 @@ from rivermouth.formats.arrow import (
     TRUNCATED,
     Decoded,
     InArrow,
+    nulled,
 )
 from rivermouth.formats.arrow import coded as code_where
 from rivermouth.formats.projected import at_first
@@ -114,7 +115,8 @@ class Events:
         if not self.empty:
             none = _of_nulls(rows)
             codes.append(code_where(none, NO_FIELD))
-            rows = pc.if_else(none, pa.scalar(None, rows.type), rows) if none.true_count else rows
+            if none.true_count:
+                rows = nulled(rows, none.to_numpy(zero_copy_only=False))
         deletes = gone if self.removes else None
         return Decoded(rows, pc.coalesce(*reasons), pc.coalesce(*codes), deletes, kept)
 

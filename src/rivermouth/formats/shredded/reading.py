@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rivermouth.config import Column
-from rivermouth.formats.arrow import Decoded, joined, without
+from rivermouth.formats.arrow import Decoded, joined, nulled
 from rivermouth.formats.shredded.columns import Site
 from rivermouth.formats.shredded.lanes import Bytes, Faults, Flags, Ints, Lanes
 from rivermouth.formats.strict_json.chunk import bytes_of, portions
@@ -133,7 +133,7 @@ def _placed(
     none = pa.nulls(count, pa.string())
     if len(read) == 1 and len(read[0][0]) == count:  # as nearly always
         rows = read[0][1]
-        return Decoded(rows if there.all() else without(rows, ~there), none, none)
+        return Decoded(rows if there.all() else nulled(rows, ~there), none, none)
     rows = pa.concat_arrays([pa.array([], row), *(each for _, each in read)])
     places, left = np.zeros(count, np.int64), np.ones(count, np.bool_)
     numbers = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in read)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,18 +11,9 @@ from rivermouth.formats.avro.decoder import Avro
 from rivermouth.formats.shredded.reading import Settings
 from rivermouth.verification.formats.avro import of_schema
 from rivermouth.verification.formats.json_scalars import Settings as CheckerSettings
-from rivermouth.verification.formats.reader import Undecodable
-from tests.unit.formats.avro.test_decoder import rows_of
+from tests.unit.formats.judged import Refused, judged_alike
 
-
-@dataclass(frozen=True)
-class Refused:
-    """In place of a row: the record goes to quarantine with this code."""
-
-    code: str
-
-
-BAD, FOREIGN, UNFIT = Refused("RM603"), Refused("RM610"), Refused("RM613")
+FOREIGN = Refused("RM610")
 
 
 def number(value: int) -> bytes:
@@ -47,27 +37,8 @@ def judged(schema: Any, row: pa.StructType, value: bytes, **settings: Any) -> ob
 
 
 def judged_by(text: str, row: pa.StructType, value: bytes, **settings: Any) -> object:
-    """The row, or ``Refused``: of the decoder, which also reads the value once more, and a null.
-
-    The checker has to judge the same, or this fails.
-    """
-    decoder = Avro(row, Settings(**settings), text)
-    decoded = decoder.decode(pa.array([value, None, value], pa.binary()))
-    decoded.rows.validate(full=True)
-    first, null, last = rows_of(decoded.rows)
-    assert repr(first) == repr(last)
-    assert null is None
-    codes = decoded.codes.to_pylist()
-    assert codes == [codes[0], None, codes[0]]
-    assert (first is None) == (codes[0] is not None), "a row, or a code"
-    assert repr(by_checker(text, row, value, **settings)) == repr(first), decoded.reasons[0]
-    return first if codes[0] is None else Refused(codes[0])
-
-
-def by_checker(text: str, row: pa.StructType, value: bytes, **settings: Any) -> object:
-    """The row, or None."""
+    """See ``judged_alike``. Reading the schema is part of the checker's judgement."""
     its = CheckerSettings(fields=tuple(each.name for each in row), **settings)
-    try:
-        return of_schema(text, {each.name: each.type for each in row}, its)(value)
-    except Undecodable:
-        return None
+    kinds = {each.name: each.type for each in row}
+    decoder = Avro(row, Settings(**settings), text)
+    return judged_alike(decoder, lambda given: of_schema(text, kinds, its)(given), value)

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.unit.formats.avro.judged import BAD, FOREIGN, UNFIT, Refused, judged, number, record
+from tests.unit.formats.avro.judged import FOREIGN, judged, number, record
+from tests.unit.formats.judged import BAD, UNFIT, Refused
 
 pytestmark = pytest.mark.unit
 

@@ -9,15 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.unit.formats.avro.judged import (
-    BAD,
-    UNFIT,
-    Refused,
-    judged,
-    judged_by,
-    number,
-    record,
-)
+from tests.unit.formats.avro.judged import judged, judged_by, number, record
+from tests.unit.formats.judged import BAD, UNFIT, Refused
 
 pytestmark = pytest.mark.unit
 

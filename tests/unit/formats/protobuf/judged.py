@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -13,8 +12,7 @@ from google.protobuf.message import DecodeError
 from rivermouth.formats.protobuf.decoder import Protobuf
 from rivermouth.formats.shredded.reading import Settings
 from rivermouth.verification.formats.protobuf import reader
-from rivermouth.verification.formats.reader import Undecodable
-from tests.unit.formats.avro.test_decoder import rows_of
+from tests.unit.formats.judged import BAD, judged_alike
 from tests.unit.formats.protobuf.compiled import Compiled
 
 SCALARS = (
@@ -76,16 +74,6 @@ _PROTO2 = (
 )
 
 
-@dataclass(frozen=True)
-class Refused:
-    """In place of a row: the record goes to quarantine with this code."""
-
-    code: str
-
-
-BAD, UNFIT = Refused("RM603"), Refused("RM613")
-
-
 @cache
 def compiled(package: str) -> Compiled:
     """The messages of ``three`` and of ``two``: packages for the versions of the language."""
@@ -93,27 +81,11 @@ def compiled(package: str) -> Compiled:
 
 
 def judged(name: str, row: pa.StructType, value: bytes) -> object:
-    """The row, or ``Refused``: of the decoder, which also reads the value once more, and a null.
-
-    The checker has to judge the same, or this fails.
-    """
+    """See ``judged_alike``."""
     types = compiled(name.partition(".")[0]).types.to_json()
-    decoded = Protobuf(row, Settings(), types, name).decode(pa.array([value, None, value]))
-    decoded.rows.validate(full=True)
-    first, null, last = rows_of(decoded.rows)
-    assert repr(first) == repr(last)
-    assert null is None
-    codes = decoded.codes.to_pylist()
-    assert codes == [codes[0], None, codes[0]]
-    assert (first is None) == (codes[0] is not None), "a row, or a code"
     names = [each.name for each in row]
     read = reader(pa.schema(list(row)), names, {"schema_file": types, "message": name})
-    try:
-        by_checker: object = read(value)
-    except Undecodable:
-        by_checker = None
-    assert repr(by_checker) == repr(first), decoded.reasons[0]
-    return first if codes[0] is None else Refused(codes[0])
+    return judged_alike(Protobuf(row, Settings(), types, name), read, value)
 
 
 def by_google(name: str, row: pa.StructType, value: bytes) -> object:

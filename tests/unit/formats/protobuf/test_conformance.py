@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.unit.formats.judged import BAD
 from tests.unit.formats.protobuf.judged import (
-    BAD,
     ONE,
     REPEATED,
     SCALARS,

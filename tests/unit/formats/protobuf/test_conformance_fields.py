@@ -15,15 +15,8 @@ from rivermouth.formats.protobuf.decoder import Protobuf
 from rivermouth.formats.shredded.reading import Settings
 from rivermouth.verification.formats.protobuf import reader
 from rivermouth.verification.formats.reader import Undecodable
-from tests.unit.formats.protobuf.judged import (
-    BAD,
-    ONE,
-    REPEATED,
-    UNFIT,
-    by_google,
-    judged,
-    number_of,
-)
+from tests.unit.formats.judged import BAD, UNFIT
+from tests.unit.formats.protobuf.judged import ONE, REPEATED, by_google, judged, number_of
 from tests.unit.formats.protobuf.wire import END, GROUP, VARINT, block, field, tag, varint
 
 pytestmark = pytest.mark.unit
