@@ -11,7 +11,12 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+
+import pyarrow as pa
+from pyarrow.csv import ConvertOptions, read_csv
 
 from rivermouth.local.server import HOST, Server, accepts, free_port
 
@@ -63,6 +68,28 @@ class Postgres:
         """Each in a transaction of its own."""
         self._psql("\n".join(f"{each};" for each in statements))
 
+    def stream(self, statements: Iterable[str], together: int) -> None:
+        """So many statements are one transaction each; none waits until all are known."""
+        process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        assert process.stdin is not None
+        each = iter(statements)
+        with process.stdin as given:
+            while group := [*islice(each, together)]:
+                given.write(f"BEGIN;{';'.join(group)};COMMIT;\n")
+        if process.wait():
+            raise RuntimeError(f"psql ended with {process.returncode}")
+
+    def table(self, query: str) -> pa.Table:
+        """The rows of a query, all as text."""
+        text = self._psql(rf"\copy ({query}) TO STDOUT WITH (FORMAT csv, HEADER, NULL '\N')")
+        raw = io.BytesIO(text.encode())
+        names = text.partition("\n")[0].split(",")
+        types = dict.fromkeys(names, pa.string())
+        nulls = ConvertOptions(column_types=types, null_values=[r"\N"], strings_can_be_null=True)
+        return read_csv(raw, convert_options=nulls)
+
     def rows(self, query: str) -> list[dict[str, str | None]]:
         r"""The rows as text; None for null."""
         text = self._psql(rf"\copy ({query}) TO STDOUT WITH (FORMAT csv, HEADER, NULL '\N')")
@@ -78,10 +105,12 @@ class Postgres:
             return False
         return True
 
-    def _psql(self, text: str) -> str:
+    @property
+    def _command(self) -> list[str]:
         command = [str(self._package.bin_path / "psql"), "-X", "-q", "-A", "-t"]
         command += ["-v", "ON_ERROR_STOP=1", "-h", HOST, "-p", str(self.port), "-U", _OWNER]
-        done = subprocess.run(
-            [*command, _OWNER], input=text, capture_output=True, text=True, check=True
-        )
+        return [*command, _OWNER]
+
+    def _psql(self, text: str) -> str:
+        done = subprocess.run(self._command, input=text, capture_output=True, text=True, check=True)
         return done.stdout

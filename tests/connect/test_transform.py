@@ -14,7 +14,7 @@ from rivermouth.verification import Unchecked, verify
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
 from tests.kafka.own_code import a_pipeline
-from tests.lake import bid
+from tests.lake import append_pipeline, bid
 from tests.processes import said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -31,13 +31,17 @@ def test_own_code_is_run_and_proved_on_serverless_compute(
         lake.produce(f"connect-{kind}", [(None, bid(each), each // 2 % 2) for each in range(20)])
     for kind in ("transform", "explode"):
         lake.produce(f"connect-{kind}", [(None, b"{oops", 0)])
-    lake.describe(**{kind: a_pipeline(f"connect-{kind}", kind) for kind in kinds})
+    lake.topic("connect-arrays")
+    lake.produce("connect-arrays", [(None, b"[%b,%b]" % (bid(1), bid(2)), 0), (None, b"{}", 0)])
+    arrays = {**append_pipeline("connect-arrays"), "each": "$"}
+    made = {kind: a_pipeline(f"connect-{kind}", kind) for kind in kinds}
+    lake.describe(**made, arrays=arrays)
 
-    with lake.connected(*kinds) as driver:
+    with lake.connected(*kinds, "arrays") as driver:
         said = said_by(driver)
 
     assert driver.returncode == 0, said
-    selected, transformed, exploded, inlined = verify(load(lake.file)).pipelines
+    selected, transformed, exploded, inlined, elements = verify(load(lake.file)).pipelines
     assert selected.ok, selected
     assert transformed.ok, transformed
     assert selected.left == {Unchecked.MADE: 20}
@@ -48,3 +52,6 @@ def test_own_code_is_run_and_proved_on_serverless_compute(
     assert (exploded.records, exploded.quarantined) == (21, 1)
     assert inlined.ok, inlined
     assert inlined.left == {Unchecked.MADE: 39, Unchecked.EXPLODED: 20}
+    assert elements.ok, elements
+    assert elements.left == {Unchecked.MADE: 2, Unchecked.EXPLODED: 1}
+    assert elements.quarantined == 1

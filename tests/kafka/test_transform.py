@@ -102,6 +102,34 @@ def test_own_code_is_run_proved_and_what_is_lost_is_noticed(
         check_that_the_loss_can_be_accepted(lake, rivermouth_spark, table)
 
 
+def test_elements_of_an_array_become_rows(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    lake.topic("own-arrays", 2)
+    lake.topic("own-items")
+    sku = {"schema": "order_id BIGINT, sku STRING", "columns": {"order_id": {"from": "$.id"}}}
+    lake.configure(
+        whole={**append_pipeline("own-arrays"), "each": "$"},
+        part={**append_pipeline("own-items"), **sku, "each": "items"},
+    )
+    arrays = [b"[%b]" % b",".join(map(bid, range(n))) for n in range(4)]
+    lake.produce("own-arrays", [(None, each, n % 2) for n, each in enumerate(arrays)])
+    lake.produce("own-arrays", [(None, b"{}", 0), (None, b"[null]", 1)])
+    lake.produce("own-items", [(None, b'{"id": 7, "items": [{"sku": "a"}, {"sku": "b"}]}', 0)])
+    lake.produce("own-items", [(None, b'{"id": 8}', 0), (None, b'{"id": 9, "items": [{}]}', 0)])
+
+    heard = went_well(lake.run(rivermouth_spark, "whole", "part"))
+
+    assert applied(heard) == 4 + 2
+    found = lake.rows("bronze.own_arrays")
+    assert Counter(e["auction"] for e in found) == {0: 3, 1: 2, 2: 1}
+    items = [(e["order_id"], e["sku"]) for e in lake.rows("bronze.own_items")]
+    assert items == [(7, "a"), (7, "b")]
+    whole, part = verify(load(lake.file)).pipelines
+    assert whole.ok, whole
+    assert part.ok, part
+    assert [each.quarantined for each in (whole, part)] == [2, 1]
+    assert whole.left == {Unchecked.MADE: 6, Unchecked.LEFT_OUT: 1, Unchecked.EXPLODED: 3}
+
+
 def check_that_the_loss_can_be_accepted(lake: Lake, spark: SparkSession, table: str) -> None:
     """Of two records that lost a row, and kept others."""
     version = DeltaTable(str(lake.path(table))).version()

@@ -220,8 +220,13 @@ def _two(path: Steps, column: Column) -> Refused:
     return Refused(Fault(Kind.BAD_VALUE, message, path=("columns", column.name), fix=fix))
 
 
-def are_fields(known: str, schema: tuple[Column, ...], fields: tuple[From, ...]) -> Iterator[Fault]:
-    """The rule that ``columns`` names columns of the schema, and that the format has names."""
+def are_fields(
+    known: str, schema: tuple[Column, ...], fields: tuple[From, ...], each: str | None
+) -> Iterator[Fault]:
+    """The rule that ``columns`` names columns of the schema, and that the format has names.
+
+    With ``each`` not all stand in one record, see ``config.each``.
+    """
     if fields and "from" not in FORMATS.by_name[known].settings:
         message = f"{{path}} has no meaning for format {known}, whose fields have no names"
         yield Fault(Kind.BAD_VALUE, message, path=("columns",), fix="remove it", at_key=True)
@@ -249,7 +254,7 @@ def are_fields(known: str, schema: tuple[Column, ...], fields: tuple[From, ...])
             at = ("columns", field_.column, "as")
             yield Fault(Kind.COLUMN_TYPE, message, path=at, fix=fix)
     try:
-        reading(schema, () if strange else fields)
+        reading(schema, () if strange or each else fields)
     except Refused as refused:
         yield from refused.faults
 

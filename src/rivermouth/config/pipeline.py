@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
+from rivermouth.config.each import Each, of_table, records
 from rivermouth.config.encoding import Framing, framing_of, schema_text
 from rivermouth.config.envelope import TOLD, Events, events_of, message_key_fields
 from rivermouth.config.formats import FORMATS, Format, KeyForm
@@ -139,6 +140,7 @@ class Pipeline(Model):
         examples=["order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP"],
     )
     fields: Fields = ()
+    each: Each = None
     transform: Transform = None
     select: Select = None
     target: Target = Field(description="What is written.")
@@ -200,6 +202,7 @@ class Pipeline(Model):
             "message": source.message,
             "csv": source.csv.given,
             "envelope": {} if source.envelope is None else source.envelope.given,
+            "each": self.each,
             "from": {each.column: [*each.texts] for each in self.fields if each.texts},
             "as": self.wires,
             "not_null": sorted(each.name for each in self.columns if each.required),
@@ -360,7 +363,18 @@ def check_platform(pipeline: Pipeline, platform: Platform) -> None:
 def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:
     if not value:
         raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="add at least one pipeline"))
-    return value
+    return {name: _of_elements(each) for name, each in value.items()}
+
+
+def _of_elements(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with ``each`` as what that stands for."""
+    if pipeline.each is None:
+        return pipeline
+    columns, fields, select = records(pipeline.each, pipeline.ddl, pipeline.fields)
+    made = {"columns": of_table(pipeline.ddl), "explode": True}
+    target = pipeline.target.model_copy(update=made)
+    told = {"ddl": columns, "fields": fields, "select": select, "target": target}
+    return pipeline.model_copy(update=told)
 
 
 Pipelines = Annotated[Mapping[PipelineName, Pipeline], AfterValidator(_pipelines)]

@@ -44,7 +44,7 @@ class Kind(Enum):
     LOGIN = ("RM122", "a login that is incomplete, or that one of the two Kafka clients cannot use")
     SHARED_LEDGER = ("RM123", "a ledger that is another pipeline's, or has its name")
     SHARED_GROUP = ("RM124", "two pipelines mirror one topic into one consumer group")
-    TRANSFORM = ("RM125", "transform, select or target.schema cannot be used so")
+    TRANSFORM = ("RM125", "transform, select, each or target.schema cannot be used so")
     SINK = ("RM126", "a target that is no table does not fit another setting")
 
     def __init__(self, code: str, meaning: str) -> None:

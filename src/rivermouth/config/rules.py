@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rivermouth.config.columns import Column
+from rivermouth.config.each import elements_have_fields, has_elements
 from rivermouth.config.encoding import (
     fits_the_format,
     has_such_columns,
@@ -322,7 +323,12 @@ RULES = (
     ),
     Rule(("source.format", "source.schema_file"), schema_is_sound),
     Rule(("source.format", "schema"), has_such_columns),
-    Rule(("source.format", "schema", "columns"), are_fields),
+    Rule(("source.format", "schema", "columns", "each"), are_fields),
+    Rule(
+        ("each", "source.format", "source.envelope", "target.mode", "transform", "select"),
+        has_elements,
+    ),
+    Rule(("each", "schema", "columns"), elements_have_fields),
     Rule(("source.envelope", "source.format", "target.mode"), fits_the_rest),
     Rule(
         (

@@ -107,7 +107,8 @@ def fits_the_mode(transform: str | None, select: str | None, mode: str) -> Itera
     if (transform or select) is not None and not SHAPES.by_name[mode].transforms:
         name = "select" if transform is None else "transform"
         message = f"{{path}} does not go with mode: {mode}, which could not be verified"
-        fix = f"write mode: {_modes()}, and read that table by a query or a view"
+        modes = " or ".join(modes_of_own_code())
+        fix = f"write mode: {modes}, and read that table by a query or a view"
         yield Fault(Kind.TRANSFORM, message, path=(name,), fix=fix, at_key=True)
 
 
@@ -124,7 +125,7 @@ def explodes_rows(
         yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
     elif not shape.transforms:
         message = f"{{path}} does not go with mode: {mode}, which could not be verified"
-        fix = f"write mode: {_modes()}, or remove it"
+        fix = f"write mode: {' or '.join(modes_of_own_code())}, or remove it"
         yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
     elif (transform or select) is None:
         message = "{path} has no meaning without transform or select"
@@ -132,10 +133,10 @@ def explodes_rows(
         yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
 
 
-def _modes() -> str:
+def modes_of_own_code() -> tuple[str, ...]:
     """The modes of a table whose rows own code may make."""
     shapes = SHAPES.by_name.items()
-    return " or ".join(name for name, each in shapes if each.transforms and not each.sends)
+    return tuple(name for name, each in shapes if each.transforms and not each.sends)
 
 
 Transform = Annotated[

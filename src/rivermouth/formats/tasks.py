@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.config import Column, KeyPart, Pipeline
+from rivermouth.config.each import WHOLE
 from rivermouth.config.encoding import Fraction, Framing
 from rivermouth.config.paths import reading
 from rivermouth.config.registry import resolve
@@ -48,7 +49,7 @@ from rivermouth.formats.arrow import (
 )
 from rivermouth.formats.events import Events
 from rivermouth.formats.framing import Unframed
-from rivermouth.formats.projected import Projected
+from rivermouth.formats.projected import AsField, Elements, Projected
 from rivermouth.formats.wired import Wired
 
 
@@ -201,6 +202,8 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
     target = pipeline.target
     routes = Routes(target.topic_column, tuple(target.kafka or ()), target.partition_column)
     values: InArrow = resolve(pipeline.format.decoder)(pipeline.reading, of_values(pipeline))
+    if pipeline.each == WHOLE:
+        values = AsField(values)
     if pipeline.framing is Framing.CONFLUENT and pipeline.format.schema_text is None:
         values = Unframed(values)
     source = pipeline.source
@@ -218,6 +221,8 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         )
     elif pipeline.fields:
         values = Projected.of(values, pipeline.written, pipeline.fields)
+    if pipeline.each is not None and source.on_empty is not OnEmpty.NULL:
+        values = Elements(values)
     if pipeline.wires:
         cut = source.timestamps.fraction is Fraction.CUT
         values = Wired.of(values, pipeline.columns, pipeline.wires, cut=cut)
@@ -243,7 +248,17 @@ def _key_decoder(pipeline: Pipeline) -> InArrow | None:
     return found
 
 
-_NOT_OF_VALUES = {"version", "key", "not_null", "from", "tombstones", "envelope", "on_delete", "as"}
+_NOT_OF_VALUES = {
+    "version",
+    "key",
+    "not_null",
+    "from",
+    "tombstones",
+    "envelope",
+    "on_delete",
+    "as",
+    "each",
+}
 
 
 def of_values(pipeline: Pipeline) -> Mapping[str, Any]:

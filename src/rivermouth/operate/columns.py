@@ -36,7 +36,7 @@ def columns_of(unsaid: Unsaid, secrets: Callable[[], Secrets]) -> str | None:
     its = unsaid.settings
     known = FORMATS.by_name.get(its.get("source.format", ""))
     shape = SHAPES.by_name.get(its.get("target.mode", ""))
-    made = its.get("transform") or its.get("select")
+    made = its.get("transform") or its.get("select") or its.get("each")
     if known is None or known.columns_of is None or shape is None or shape.totals or made:
         return None
     file = its.get("source.schema_file")

@@ -21,7 +21,7 @@ from rivermouth.verification.formats.framed import (
     unknown_here,
     without_header,
 )
-from rivermouth.verification.formats.projected import projected
+from rivermouth.verification.formats.projected import WHOLE, as_field, projected, with_elements
 from rivermouth.verification.formats.reader import (
     FIELDS,
     NOT_VERIFIABLE,
@@ -177,7 +177,8 @@ class Subject:
         _check(its, known)
         its.pop("tombstones", None)  # values that are there are read alike
         needed, paths = its.pop("not_null", ()), its.pop("from", None)
-        envelope, wires = its.pop("envelope", None), its.pop("as", {})
+        envelope, wires, each = its.pop("envelope", None), its.pop("as", {}), its.pop("each", None)
+        its |= {"each": each} if each == WHOLE else {}
         make, written = partial(self._of_format, known, version), wire_schema(schema, wires)
         required = [columns.index(each) for each in needed if each in columns]
         if envelope is not None:
@@ -188,6 +189,8 @@ class Subject:
             read = make(written, columns, its)
         else:
             read = projected(make, written, columns, paths, its)
+            if each is not None and its.get("on_empty") is None:
+                read = with_elements(read)
         read = _filled(read, required) if required else read
         return wired(read, schema, columns, wires, its) if wires else read
 
@@ -212,13 +215,13 @@ class Subject:
         columns: Sequence[str],
         its: dict[str, Any],
     ) -> Reader:
-        framing = its.pop("framing", None)
+        framing, whole = its.pop("framing", None), its.pop("each", None) is not None
         if framing not in (None, "confluent"):
             raise UnknownDecoder(f"framing {framing}")
-        if framing is None:
-            return _reader(known, version, its, schema, columns)
-        if known.schema_text is None:
-            return without_header(_reader(known, version, its, schema, columns))
+        if framing is None or known.schema_text is None:
+            read = _reader(known, version, its, schema, columns)
+            read = as_field(read) if whole else read
+            return read if framing is None else without_header(read)
 
         def make(text: str) -> Reader:
             of_one = {**its, "schema_file": text, "framing": framing}
@@ -382,7 +385,7 @@ def _filled(read: Reader, required: Sequence[int]) -> Reader:
 def _check(settings: Mapping[str, Any], known: Format) -> None:
     """Raises UnknownDecoder for a setting that the format does not have."""
     every = {*known.settings, FIELDS, "not_null", "tombstones"}
-    every |= {"envelope", "on_delete", "as"} if "from" in known.settings else set()
+    every |= {"envelope", "on_delete", "as", "each"} if "from" in known.settings else set()
     unknown = sorted(settings.keys() - every)
     if unknown:
         raise UnknownDecoder(f"the setting {unknown[0]}")

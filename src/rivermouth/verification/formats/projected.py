@@ -1,4 +1,7 @@
-"""Columns from fields that have other names, or stand deeper in a record."""
+"""Columns from fields that have other names, or stand deeper in a record; and arrays whose elements
+became rows. Own code made these, so they are not compared. But what is read tells which records are
+bad.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verification.formats.reader import FIELDS, Reader
+from rivermouth.verification.formats.json_document import pairs_of, text_of
+from rivermouth.verification.formats.reader import FIELDS, Reader, Undecodable
 
 Steps = Sequence[str | int]
 Make = Callable[[pa.Schema, Sequence[str], dict[str, Any]], Reader]
+WHOLE = "$"
+"""The path of a record that is an array."""
 _STEP = re.compile(r"\[(\d+)\]|\.?(?:`([^`]+)`|([^.\[\]`]+))")
 
 
@@ -88,3 +94,29 @@ def at(value: Any, path: Steps) -> Any:
         else:
             value = value.get(each)
     return value
+
+
+def as_field(read: Reader) -> Reader:
+    """Reads JSON values as the field ``$`` of an object."""
+
+    def read_field(value: bytes) -> tuple[Any, ...]:
+        whole = b'{"$":%b}' % value
+        [(_, array), *more] = pairs_of(text_of(whole))
+        if more or array is None:
+            raise Undecodable("it is not one array")
+        return read(whole)
+
+    return read_field
+
+
+def with_elements(read: Reader) -> Reader:
+    """Refuses records in whose array, the last column, an element has no field of the columns."""
+
+    def read_with(value: bytes) -> tuple[Any, ...]:
+        row = read(value)
+        for each in row[-1] or ():
+            if each is None or all(field is None for field in each.values()):
+                raise Undecodable("an element has no field of the columns")
+        return row
+
+    return read_with
