@@ -43,6 +43,8 @@ io.debezium:debezium-connector-postgres:3.6.1.Final
 org.apache.kafka:connect-runtime:4.2.1
 org.apache.kafka:connect-json:4.2.1
 """
+# It writes Avro for Kafka Connect; later versions lack a parent that not each repository has.
+CONVERTER = "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"
 # Whom the benchmarks compare with.
 PEERS = "org.apache.spark:spark-avro_2.13:4.2.0"
 SETS = {
@@ -50,6 +52,7 @@ SETS = {
     "broker": (BROKER, True),
     "registry": (REGISTRY, False),
     "debezium": (DEBEZIUM, True),
+    "converter": (CONVERTER, True),
     "peers": (PEERS, False),
 }
 HEAD = "# Every jar with its sha256, a set under each [name]. Written by: make lock\n"

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java, java_environ
+from rivermouth.local.registry import LocalRegistry
 from rivermouth.local.server import HOST, Server, accepts, free_port
 from tests.cdc.postgres import Postgres
 
 _CLASS = "org.apache.kafka.connect.cli.ConnectStandalone"
-_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_AVRO = "io.apicurio.registry.utils.converter.AvroConverter"
 
 
 class Debezium:
     """A connector that follows some tables of a database; topics are ``<prefix>.<table>``.
 
-    After ``stop`` it may be started again, and goes on where it was.
+    It writes JSON, with ``schemas`` or without; or Avro, with the schemas in a ``registry``. After ``stop`` it may be started again, and goes on where it was.
     """
 
     def __init__(
@@ -30,23 +32,25 @@ class Debezium:
         prefix: str,
         *tables: str,
         schemas: bool = False,
+        registry: LocalRegistry | None = None,
         **settings: str,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rivermouth-debezium-"))
         self._rest = free_port()
         log = self.folder / "connect.log"
         self._server = Server("connector", f"port {self._rest}", log, self.folder)
-        enabled = str(schemas).lower()
+        plugins = self.folder / "plugins" / "converter"
+        plugins.mkdir(parents=True)
+        for each in () if registry is None else jars("converter"):
+            (plugins / each.name).symlink_to(each)
+        converter = _json(schemas=schemas) if registry is None else _avro(registry)
         worker = {
             "bootstrap.servers": servers,
-            "key.converter": _CONVERTER,
-            "value.converter": _CONVERTER,
-            "key.converter.schemas.enable": enabled,
-            "value.converter.schemas.enable": enabled,
+            **{f"{of}.{name}": each for of in ("key", "value") for name, each in converter.items()},
             "offset.storage.file.filename": str(self.folder / "offsets"),
             "offset.flush.interval.ms": "1000",
             "listeners": f"http://{HOST}:{self._rest}",
-            "plugin.path": str(self.folder / "plugins"),
+            "plugin.path": str(plugins.parent),
             "plugin.discovery": "only_scan",
         }
         connector = {
@@ -66,7 +70,6 @@ class Debezium:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         self._files = [self._write("worker", worker), self._write("connector", connector)]
-        (self.folder / "plugins").mkdir()
 
     def _write(self, name: str, settings: Mapping[str, str]) -> str:
         file = self.folder / f"{name}.properties"
@@ -91,3 +94,22 @@ class Debezium:
     def __exit__(self, *_: object) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _json(*, schemas: bool) -> Mapping[str, str]:
+    return {"converter": _JSON, "converter.schemas.enable": str(schemas).lower()}
+
+
+def _avro(registry: LocalRegistry) -> Mapping[str, str]:
+    """As Confluent's converter writes: a zero byte, and the number of the schema in four bytes."""
+    url = registry.url.replace("/ccompat/v7", "/registry/v2")
+    settings = {
+        "url": url,
+        "auto-register": "true",
+        "find-latest": "true",
+        "as-confluent": "true",
+        "headers.enabled": "false",
+        "use-id": "contentId",
+    }
+    named = {f"converter.apicurio.registry.{name}": each for name, each in settings.items()}
+    return {"converter": _AVRO, **named}
