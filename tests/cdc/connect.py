@@ -22,7 +22,9 @@ _AVRO = "io.apicurio.registry.utils.converter.AvroConverter"
 class Debezium:
     """A connector that follows some tables of a database; topics are ``<prefix>.<table>``.
 
-    It writes JSON, with ``schemas`` or without; or Avro, with the schemas in a ``registry``. After ``stop`` it may be started again, and goes on where it was.
+    It writes JSON, with ``schemas`` or without; or Avro, with the schemas in a ``registry``, whose
+    numbers stand ahead of each value, or in a header (``by_header``). After ``stop`` it may be
+    started again, and goes on where it was.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Debezium:
         *tables: str,
         schemas: bool = False,
         registry: LocalRegistry | None = None,
+        by_header: bool = False,
         **settings: str,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rivermouth-debezium-"))
@@ -43,7 +46,7 @@ class Debezium:
         plugins.mkdir(parents=True)
         for each in () if registry is None else jars("converter"):
             (plugins / each.name).symlink_to(each)
-        converter = _json(schemas=schemas) if registry is None else _avro(registry)
+        converter = _json(schemas=schemas) if registry is None else _avro(registry, by_header)
         worker = {
             "bootstrap.servers": servers,
             **{f"{of}.{name}": each for of in ("key", "value") for name, each in converter.items()},
@@ -100,7 +103,7 @@ def _json(*, schemas: bool) -> Mapping[str, str]:
     return {"converter": _JSON, "converter.schemas.enable": str(schemas).lower()}
 
 
-def _avro(registry: LocalRegistry) -> Mapping[str, str]:
+def _avro(registry: LocalRegistry, by_header: bool) -> Mapping[str, str]:
     """As Confluent's converter writes: a zero byte, and the number of the schema in four bytes."""
     url = registry.url.replace("/ccompat/v7", "/registry/v2")
     settings = {
@@ -108,7 +111,7 @@ def _avro(registry: LocalRegistry) -> Mapping[str, str]:
         "auto-register": "true",
         "find-latest": "true",
         "as-confluent": "true",
-        "headers.enabled": "false",
+        "headers.enabled": str(by_header).lower(),
         "use-id": "contentId",
     }
     named = {f"converter.apicurio.registry.{name}": each for name, each in settings.items()}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
+from rivermouth.local.registry import LocalRegistry
 from tests.cdc.connect import Debezium
 from tests.cdc.postgres import Postgres
 from tests.lake import Lake
@@ -58,18 +62,26 @@ def target(lake: Lake, table: str) -> list[tuple[object, ...]]:
     return found
 
 
-@pytest.mark.takes_long("with schemas")
-@pytest.mark.parametrize("schemas", [False, True], ids=["bare", "with schemas"])
+@pytest.mark.takes_long("with schemas", "in Avro", "in Avro by header")
+@pytest.mark.parametrize("written", ["bare", "with schemas", "in Avro", "in Avro by header"])
 def test_a_table_stays_equal_to_its_source(
-    database: Postgres, lake: Lake, rivermouth_spark: SparkSession, schemas: bool
+    database: Postgres,
+    lake: Lake,
+    rivermouth_spark: SparkSession,
+    rivermouth_registry: LocalRegistry,
+    written: str,
 ) -> None:
-    table = "people_s" if schemas else "people"
+    table = f"people_{written.lower().replace(' ', '_')}"
+    avro, by_header = "Avro" in written, "header" in written
+    form: dict[str, str] = {"format": "avro" if avro else "json"}
+    form |= {"framing": "header"} if by_header else {}
+    lake = replace(lake, settings={"schema_registry": {"url": rivermouth_registry.url}})
     topic = f"shop{table}.public.{table}"
     lake.topic(topic, 3)
     database.run(*(each.format(table) for each in (TABLE, TOAST, CHANGES[0])))
     lake.configure(
         p={
-            "source": {"topics": [topic], "format": "json", "envelope": "debezium"},
+            "source": {"topics": [topic], "envelope": "debezium", **form},
             "schema": COLUMNS,
             "columns": {"lsn": {"from": "$.source.lsn"}},
             "target": {
@@ -86,11 +98,15 @@ def test_a_table_stays_equal_to_its_source(
         assert heard.ends[0].error is None, heard.ends[0].error
         return target(lake, "silver.people") == source(database, table)
 
-    with Debezium(database, lake.servers, f"shop{table}", table, schemas=schemas):
+    how: dict[str, Any] = {"schemas": "schemas" in written, "by_header": by_header}
+    how |= {"registry": rivermouth_registry} if avro else {}
+    with Debezium(database, lake.servers, f"shop{table}", table, **how):
         wait_for(caught_up)
         for each in CHANGES[1:]:
             database.run(each.format(table))
         wait_for(caught_up)
     assert not lake.path("silver.people_quarantine").exists()
+    checked = lake.command("doctor")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
     proved = lake.command("verify", "--strict")
     assert proved.returncode == 0, proved.stdout + proved.stderr

@@ -67,11 +67,13 @@ class Timestamps(Model):
 
 
 class Framing(Enum):
-    """What stands ahead of each value."""
+    """Where a value names its schema."""
 
     NONE = "none"
     CONFLUENT = "confluent"
     """A zero byte, and the number of a schema in four bytes, as serialisers with a registry do."""
+    HEADER = "header"
+    """The number stands in a header of the record, as Apicurio's serialisers write it."""
 
 
 FramingChoice = Annotated[
@@ -188,13 +190,21 @@ def framing_of(known: str, framing: Framing | None, file: Path | None) -> Framin
     return framing or (Framing.CONFLUENT if by_schema else Framing.NONE)
 
 
+def has_the_number(known: str, framing: Framing | None) -> Iterator[Fault]:
+    """The rule that only records of Avro are whole without what stands ahead of them."""
+    if framing is Framing.HEADER and known != "avro":
+        text = f"{{path}} is {{value}}, which has no meaning for format {known}"
+        fix = "write framing: confluent, or format: avro"
+        yield Fault(Kind.BAD_VALUE, text, path=("source", "framing"), fix=fix)
+
+
 def one_schema(
     known: str, framing: Framing | None, file: Path | None, message: str | None
 ) -> Iterator[Fault]:
     """The rule that records name their schema, or that a file has it."""
     if FORMATS.by_name[known].schema_text is None:
         return
-    framed = framing_of(known, framing, file) is Framing.CONFLUENT
+    framed = framing_of(known, framing, file) is not Framing.NONE
     for setting, value in (("schema_file", file), ("message", message)):
         if framed and value is not None:
             text = "{path} has no meaning for framed values: each names its own"

@@ -225,6 +225,12 @@ class Pipeline(Model):
         return framing_of(source.format, source.framing, source.schema_file)
 
     @property
+    def reads_headers(self) -> bool:
+        """Whether the headers of records are read."""
+        kept = self.target.forward_headers or "headers" in self.source.metadata
+        return kept or self.framing is Framing.HEADER
+
+    @property
     def reading(self) -> tuple[Column, ...]:
         """The fields of records that give the columns, as columns themselves."""
         events = self.events
@@ -299,7 +305,7 @@ class Pipeline(Model):
     @property
     def named_schemas(self) -> tuple[str, ...]:
         """Of what schemas are named by numbers that a registry knows: ``value``, ``key``."""
-        value = self.framing is Framing.CONFLUENT and self.format.schema_text is not None
+        value = self.framing is not Framing.NONE and self.format.schema_text is not None
         key = self.key_form is not None and self.key_form.framed
         return tuple(each for each, its in (("value", value), ("key", key)) if its)
 

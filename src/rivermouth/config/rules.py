@@ -15,6 +15,7 @@ from rivermouth.config.each import elements_have_fields, has_elements
 from rivermouth.config.encoding import (
     fits_the_format,
     has_such_columns,
+    has_the_number,
     leniencies_fit,
     one_schema,
     schema_is_sound,
@@ -311,6 +312,7 @@ RULES = (
     Rule(("source.format", "source.lenient"), leniencies_fit),
     Rule(("source.format", "source.on_empty"), fits_the_format("on_empty")),
     Rule(("source.format", "source.framing"), fits_the_format("framing")),
+    Rule(("source.format", "source.framing"), has_the_number),
     Rule(("source.format", "source.schema_file"), fits_the_format("schema_file")),
     Rule(("source.format", "source.message"), fits_the_format("message")),
     Rule(

@@ -42,7 +42,7 @@ def without_registry(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             continue
         known, framing, file, key = (pipeline[each] for each in asked)
         named = FORMATS.by_name[known].schema_text is not None
-        if named and framing_of(known, framing, file) is Framing.CONFLUENT:
+        if named and framing_of(known, framing, file) is not Framing.NONE:
             message = "{path} is {value}, whose records name their schema by a number"
             fix = "add a section schema_registry:, or name a schema_file"
             path: KeyPath = ("pipelines", name, "source", "format")

@@ -116,7 +116,8 @@ class Source(Model):
     framing: FramingChoice | None = Field(
         default=None,
         description="What stands ahead of a value. `confluent`: a zero byte and the number of its"
-        " schema, as serialisers with a schema registry write them. `none`: nothing. By default"
+        " schema, as serialisers with a schema registry write them. `header`: nothing, and the"
+        " number stands in a header, as Apicurio's write it. `none`: nothing. By default"
         " `confluent` where records need a schema and no `schema_file` is given, else `none`.",
     )
     schema_file: SchemaFile | None = Field(

@@ -117,7 +117,7 @@ def _by_tasks(pipeline: Pipeline, tasks: int | None, asked: _Asked) -> Decode:
     made |= {each: kafka.get(each, "STRING") for each in asked.more}
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
     given = [*KAFKA_COLUMNS]
-    given += ["headers"] if {"headers"} & {*asked.more, *pipeline.source.metadata} else []
+    given += ["headers"] if pipeline.reads_headers else []
 
     def decode(raw: DataFrame) -> DataFrame:
         parts = raw if tasks is None else raw.coalesce(tasks)

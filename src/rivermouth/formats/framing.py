@@ -104,6 +104,39 @@ class Unframed:
         return self.inner.decode(rest).with_faults(faults)
 
 
+_ID = 8
+
+
+def by_header(what: str, inner: InArrow, values: pa.Array, headers: pa.Array) -> Decoded:
+    """Decodes values, or message keys, by ``inner``, as if the number of the schema stood ahead.
+
+    ``what``: ``value`` or ``key``. The last header ``apicurio.<what>.contentId`` has the number, in
+    eight bytes, the highest first.
+    """
+    name, given = f"apicurio.{what}.contentId", values.cast(pa.binary())
+    number = _last(headers, name)
+    length = pc.equal(pc.binary_length(number), _ID)
+    fits = pc.fill_null(pc.and_(length, pc.equal(pc.binary_slice(number, 0, 4), b"\0" * 4)), False)
+    low = pc.if_else(fits, pc.binary_slice(number, 4, _ID), pa.scalar(None, pa.binary()))
+    there = pc.fill_null(pc.greater(pc.binary_length(given), 0), False)
+    framed = pc.binary_join_element_wise(b"\0", low, given, b"")
+    found = inner.decode(pc.if_else(there, framed, pa.scalar(None, pa.binary())))
+    bad = np.flatnonzero(pc.and_not(there, fits).to_numpy(zero_copy_only=False))
+    reason = f"it has no header {name} with the number of its schema"
+    return found.with_faults(dict.fromkeys(bad.tolist(), (NOT_FRAMED, reason)))
+
+
+def _last(headers: pa.ListArray, name: str) -> pa.BinaryArray:
+    """The value of the last header of the name; null where there is none."""
+    lengths = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
+    every = headers.flatten()
+    its = np.flatnonzero(pc.equal(every.field("key"), name).to_numpy(zero_copy_only=False))
+    records = np.repeat(np.arange(len(headers)), lengths)[its]
+    place, none = np.zeros(len(headers), np.int64), np.ones(len(headers), np.bool_)
+    place[records], none[records] = its, False  # of several the last one counts
+    return every.field("value").take(pa.array(place, mask=none))
+
+
 def _big_endian(values: Values, at: Ints) -> Ints:
     numbers: Ints = values.data.words[at].astype(np.uint32).byteswap().astype(np.int64)
     return numbers

@@ -48,7 +48,7 @@ from rivermouth.formats.arrow import (
     coded,
 )
 from rivermouth.formats.events import Events
-from rivermouth.formats.framing import Unframed
+from rivermouth.formats.framing import Unframed, by_header
 from rivermouth.formats.projected import AsField, Elements, Projected
 from rivermouth.formats.wired import Wired
 
@@ -80,8 +80,9 @@ class Routes:
 class Decoder:
     """Makes decoded rows of Kafka's rows; it can be pickled.
 
-    ``kafka`` are the columns of these rows that stand in ``_kafka``, in this order. ``keys`` are
-    the parts of the key of a row. ``message_key`` decodes the keys of tombstones; None: they delete
+    ``kafka`` are the columns of these rows that stand in ``_kafka``, in this order. Of those that
+    are ``numbered`` (``value``, ``key``) a header has the number of the schema. ``keys`` are the
+    parts of the key of a row. ``message_key`` decodes the keys of tombstones; None: they delete
     nothing, and ``tombstones`` says what becomes of them. ``required`` are the columns that are NOT
     NULL.
     """
@@ -94,11 +95,12 @@ class Decoder:
     required: tuple[str, ...] = ()
     tombstones: Tombstones = Tombstones.QUARANTINE
     keeps: bool = False
+    numbered: tuple[str, ...] = ()
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Decoded rows; ``key_columns`` where there are keys, and without headers."""
         value = raw.column("value")
-        found = self.values.decode(value)
+        found = self._decoded("value", self.values, value, raw)
         deletes = self.message_key is not None and bool(value.null_count)
         tombstone = value.is_null() if deletes else pa.repeat(False, len(value))
         nothing = absent(value, None if deletes else _WITHOUT.get(self.tombstones))
@@ -115,7 +117,7 @@ class Decoder:
             there = rows.is_valid()
             code = first_of(code, *(without(each, there) for each in keys))
             if deletes:
-                keys, code = self._named(raw.column("key"), tombstone, keys, code)
+                keys, code = self._named(raw, tombstone, keys, code)
             names = [each.name for each in self.keys]
             columns["key_columns"] = pa.StructArray.from_arrays(keys, names)
         if gone is not None:
@@ -128,6 +130,16 @@ class Decoder:
         reason = first_of(found.reasons, unfilled)
         columns |= {"reason": reason, "key": raw.column("key"), "value": value}
         return pa.RecordBatch.from_pydict(columns)
+
+    def _decoded(self, what: str, inner: InArrow, given: pa.Array, raw: pa.RecordBatch) -> Decoded:
+        if what in self.numbered:
+            return by_header(what, inner, given, raw.column("headers"))
+        return inner.decode(given)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it reads beside key and value, which may be among them."""
+        return (*self.kafka, "headers") if self.numbered else self.kafka
 
     @property
     def of_keys(self) -> tuple[str, ...]:
@@ -150,12 +162,17 @@ class Decoder:
         return lacking
 
     def _named(
-        self, key: pa.Array, tombstone: pa.BooleanArray, keys: list[pa.Array], code: pa.StringArray
+        self,
+        raw: pa.RecordBatch,
+        tombstone: pa.BooleanArray,
+        keys: list[pa.Array],
+        code: pa.StringArray,
     ) -> tuple[list[pa.Array], pa.StringArray]:
         """The keys and the codes, those of tombstones by what their message keys name."""
         assert self.message_key is not None
+        key = raw.column("key")
         given = pc.if_else(tombstone, key, pa.scalar(None, key.type))
-        named = self.message_key.decode(given).rows.flatten()
+        named = self._decoded("key", self.message_key, given, raw).rows.flatten()
         for each in named:
             nameless = pc.and_(tombstone, each.is_null())
             code = pc.if_else(nameless, NO_MESSAGE_KEY, code)
@@ -235,6 +252,7 @@ def decoder_of(pipeline: Pipeline) -> Decoder:
         tuple(each.name for each in pipeline.columns if each.required),
         pipeline.tombstones,
         bool(pipeline.kept),
+        pipeline.named_schemas if pipeline.framing is Framing.HEADER else (),
     )
 
 

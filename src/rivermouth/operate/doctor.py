@@ -323,6 +323,11 @@ def _decoded(
         for name, kind in types.items()
     }
     raw["timestamp"] = pa.nulls(len(messages), pa.timestamp("us", "UTC"))
+    pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    read = messages if pipeline.reads_headers else ()
+    headers: list[Any] = [each.headers() or () for each in read]
+    named = [[{"key": name, "value": value} for name, value in each] for each in headers]
+    raw |= {"headers": pa.array(named, pairs)} if named else {}
     with tempfile.TemporaryDirectory() as folder:
         known = schemas_of(config, secrets, Path(folder))
         while True:

@@ -93,8 +93,7 @@ def reader_options(kafka: Mapping[str, str], partitions: int = 1) -> dict[str, s
 
 def header_options(pipeline: Pipeline) -> dict[str, str]:
     """What makes Spark read headers, whoever plans the batches: only where they are asked for."""
-    asked = pipeline.target.forward_headers or "headers" in pipeline.source.metadata
-    return {"includeHeaders": "true"} if asked else {}
+    return {"includeHeaders": "true"} if pipeline.reads_headers else {}
 
 
 def task_options(source: Source) -> dict[str, str]:

@@ -30,7 +30,7 @@ from rivermouth.verification.formats.reader import (
     UnknownDecoder,
 )
 from rivermouth.verification.formats.wired import wire_schema, wired
-from rivermouth.verification.kafka.client import Source, headers_of
+from rivermouth.verification.kafka.client import IN_HEADER, Source, headers_of
 from rivermouth.verification.ledger.coverage import Coverage, Flags, Offsets, Span
 from rivermouth.verification.ledger.entry import LedgerEntry, Partition
 from rivermouth.verification.ledger.erased import Erased
@@ -216,7 +216,7 @@ class Subject:
         its: dict[str, Any],
     ) -> Reader:
         framing, whole = its.pop("framing", None), its.pop("each", None) is not None
-        if framing not in (None, "confluent"):
+        if framing not in (None, "confluent", IN_HEADER):
             raise UnknownDecoder(f"framing {framing}")
         if framing is None or known.schema_text is None:
             read = _reader(known, version, its, schema, columns)

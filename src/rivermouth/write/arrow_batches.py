@@ -69,7 +69,7 @@ def _measured(site: Site) -> bool:
     if pipeline.made_by or site.tasks is None:
         return True
     set_by_others = any(conf.get(each, None) is not None for each in NOT_MEASURED)
-    return set_by_others or "headers" in pipeline.source.metadata
+    return set_by_others or pipeline.reads_headers
 
 
 def _value() -> Column:

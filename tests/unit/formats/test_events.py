@@ -21,6 +21,7 @@ from tests.unit.verification.doubles import (
     MemorySource,
     configured,
     entry,
+    message,
     span,
     subject,
 )
@@ -249,7 +250,7 @@ def test_verify_reads_each_event_alike(tmp_path: Path, table: str) -> None:
         if code == "skipped":
             with pytest.raises(NoRow):
                 readers.of(0)(given_bytes)
-            assert readers.tells_of_no_row(0, given_bytes)
+            assert readers.tells_of_no_row(0, message(0, given_bytes))
         elif code is not None:
             with pytest.raises(Undecodable):
                 readers.of(0)(given_bytes)

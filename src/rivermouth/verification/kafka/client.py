@@ -29,6 +29,7 @@ from confluent_kafka import (
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.kafka.options import client_of
+from rivermouth.verification.formats.reader import CannotTell
 from rivermouth.verification.ledger.entry import Partition, shown
 
 
@@ -98,6 +99,29 @@ def headers_of(message: Message) -> Sequence[tuple[str, bytes | None]] | None:
     except (UnicodeDecodeError, SystemError):
         return None
     return found or ()
+
+
+IN_HEADER = "header"
+"""The framing of records of which a header has the number of the schema."""
+
+
+def with_number(
+    what: str, given: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None
+) -> bytes | None:
+    """The ``value`` or ``key`` of a record, as if the number of its schema stood ahead of it.
+
+    See docs/records.md. Where no header has the number, no zero byte is ahead. Raises CannotTell
+    where the ``headers`` cannot be read.
+    """
+    if not given:
+        return given
+    if headers is None:
+        raise CannotTell("the headers of the record")
+    found = [each for name, each in headers if name == f"apicurio.{what}.contentId"]
+    number = found[-1] if found else None
+    if number is None or len(number) != 8 or any(number[:4]):
+        return b"\1" + given
+    return b"\0" + number[4:] + given
 
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.

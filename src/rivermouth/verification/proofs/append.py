@@ -26,7 +26,7 @@ import numpy as np
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
-from rivermouth.verification.formats.reader import Undecodable
+from rivermouth.verification.formats.reader import CannotTell, Undecodable
 from rivermouth.verification.ledger.coverage import Flags, Offsets
 from rivermouth.verification.ledger.entry import shown
 from rivermouth.verification.proofs.decoding import Comparison, EntryReaders, LeftOut, MadeReaders
@@ -183,9 +183,12 @@ class AppendCheck:
     def _differences(self, entry: int, message: Message, row: Sequence[Any]) -> str:
         readers = self._shared.readers
         due = (message.timestamp()[1] * 1000, *self._subject.metadata.of_record(entry, message))
-        return self._shared.comparison.differences(
-            readers.of(entry), message.value(), due, row, made=readers.made(entry)
-        )
+        comparison = self._shared.comparison
+        try:
+            value = readers.value(entry, message)
+        except CannotTell:
+            return comparison.without_value(due, row)
+        return comparison.differences(readers.of(entry), value, due, row, made=readers.made(entry))
 
     def _bad_beside_former(self, offsets: Offsets) -> set[int]:
         """The offsets of bad records at which a row may be from before an accepted change."""

@@ -20,8 +20,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Message
 from numpy.typing import NDArray
 
+from rivermouth.config.formats import FORMATS
 from rivermouth.verification.formats.reader import (
     FIELDS,
     GONE,
@@ -33,6 +35,7 @@ from rivermouth.verification.formats.reader import (
     UnknownDecoder,
     Untold,
 )
+from rivermouth.verification.kafka.client import IN_HEADER, headers_of, with_number
 from rivermouth.verification.ledger.coverage import Flags, Offsets
 from rivermouth.verification.ledger.entry import LedgerEntry, Partition, shown
 from rivermouth.verification.result import Findings, Kind, Unchecked, count
@@ -128,12 +131,11 @@ class Comparison:
         record value cannot be read.
         """
         number = len(self._columns)
-        self.unknown += sum(each is NOT_VERIFIABLE for each in kafka)
         try:
             found = decoded(read, value)
         except CannotTell:
-            self.unknown += number
-            return differences(self._kafka_names, kafka, row[number:])
+            return self.without_value(kafka, row)
+        self.unknown += sum(each is NOT_VERIFIABLE for each in kafka)
         if made:
             self.made += 1
             return differences(self._kafka_names, kafka, row[number:])
@@ -141,6 +143,12 @@ class Comparison:
             found = _with_kept(found, before())
         self.unknown += sum(each is NOT_VERIFIABLE for each in found)
         return differences((*self._columns, *self._kafka_names), (*found, *kafka), row)
+
+    def without_value(self, kafka: Sequence[Any], row: Sequence[Any]) -> str:
+        """The same of a record whose value cannot be told: what Kafka says of it is compared."""
+        number = len(self._columns)
+        self.unknown += number + sum(each is NOT_VERIFIABLE for each in kafka)
+        return differences(self._kafka_names, kafka, row[number:])
 
     def report(self, findings: Findings) -> None:
         """Say how many values could not be told, and how many rows were not compared."""
@@ -202,10 +210,29 @@ class EntryReaders:
             self._known[entry] = self._of_values[key]
         return self._known[entry]
 
-    def tells_of_no_row(self, entry: int, value: bytes) -> bool:
+    def value(self, entry: int, message: Message) -> bytes | None:
+        """What ``of`` reads of a record. Raises CannotTell where its headers cannot be read."""
+        value: bytes | None = message.value()
+        return self._numbered("value", entry, value, message)
+
+    def key(self, entry: int, message: Message) -> bytes | None:
+        """What ``of_keys`` reads of it, likewise."""
+        key: Any = message.key()
+        name = self._entries[entry].config.get("key")
+        framed = name in FORMATS.keys and FORMATS.keys[name].framed
+        return self._numbered("key", entry, key, message) if framed else key
+
+    def _numbered(
+        self, what: str, entry: int, given: bytes | None, message: Message
+    ) -> bytes | None:
+        if self._entries[entry].decoder.get("framing") != IN_HEADER:
+            return given
+        return with_number(what, given, headers_of(message))
+
+    def tells_of_no_row(self, entry: int, message: Message) -> bool:
         """Whether a record of an entry is an event of nothing that happened to a row."""
         try:
-            decoded(self.of(entry), value)
+            decoded(self.of(entry), self.value(entry, message))
         except NoRow:
             return True
         except (Undecodable, CannotTell):
@@ -273,6 +300,10 @@ class MadeReaders:
     def of(self, entry: int) -> Reader:
         """The reader for the records of an entry, by its index."""
         return (self._records if self.made(entry) else self._plain).of(entry)
+
+    def value(self, entry: int, message: Message) -> bytes | None:
+        """See ``EntryReaders``."""
+        return self._plain.value(entry, message)
 
     def made(self, entry: int) -> bool:
         """Whether own code made the rows of an entry."""

@@ -127,12 +127,12 @@ class _Changes:
                 self.unknown.deletes |= message.value() is None
 
     def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
-        value = message.value()
+        value = self._readers.value(entry, message)
         order: tuple[Any, ...] = ()
         gone = False
         read_key = self._readers.of_keys(entry)
         if value is None and read_key is not None:
-            key = decoded_key(read_key, message.key())
+            key = decoded_key(read_key, self._readers.key(entry, message))
         else:
             found = decoded(self._readers.of(entry), value)
             key, order = found[: self._keys], tuple(found[index] for index in self._order)

@@ -126,9 +126,9 @@ class Verdicts:
         if self._knew_more(entry):
             raise CannotTell("the record was decoded with columns that are not configured any more")
         read_key = self._readers.of_keys(entry)
-        value = message.value()
+        value = self._readers.value(entry, message)
         if value is None and read_key is not None:
-            key = decoded_key(read_key, message.key())
+            key = decoded_key(read_key, self._readers.key(entry, message))
         else:
             found = decoded(self._readers.of(entry), value)
             self._topics.check(entry, found)
@@ -238,7 +238,7 @@ def _skipped(
     without = np.array([each.value() is None for each in messages], bool)
     skipped: Flags = without & subject.skips[entries]
     for place in np.flatnonzero(~without & subject.with_events[entries]).tolist():
-        skipped[place] = readers.tells_of_no_row(int(entries[place]), messages[place].value())
+        skipped[place] = readers.tells_of_no_row(int(entries[place]), messages[place])
     return skipped
 
 

@@ -86,7 +86,8 @@ class SentCheck:
         for each in asked:
             place, entry = int(offsets[each]) - self._start, entries[each]
             try:
-                values = decoded(self._sinks.readers.of(entry), messages[each].value())
+                readers, message = self._sinks.readers, messages[each]
+                values = decoded(readers.of(entry), readers.value(entry, message))
                 self._topic[place] = topics.of_record(entry, values)
             except Undecodable as fault:
                 self._due[place] = False
@@ -160,7 +161,8 @@ class SentCheck:
             first, last = np.searchsorted(self._places, [place, place + 1])
             prints = self._found[first:last, 2][self._here[first:last]]
             try:
-                values = decoded(self._sinks.readers.of(entry), each.value())
+                readers = self._sinks.readers
+                values = decoded(readers.of(entry), readers.value(entry, each))
             except Undecodable as fault:
                 what = f"not in quarantine, but verify cannot decode it: {fault}"
                 self._different(offset, what)

@@ -106,7 +106,7 @@ class TotalRecords:
         self._hashed = 0
 
     def _read(self, message: Message, entry: int) -> tuple[Key, tuple[Any, ...]]:
-        found = decoded(self._readers.of(entry), message.value())
+        found = decoded(self._readers.of(entry), self._readers.value(entry, message))
         key = tuple(key_part(found[place], width) for place, width in self._parts)
         check_key(key)
         return plain(key), found

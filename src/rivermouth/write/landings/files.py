@@ -197,5 +197,5 @@ class FilesLanding:
             own = self._own
             return write(rows) if own is None else own.written(rows, plan, target, write, stack)
 
-        given = batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._decode.kafka)))
+        given = batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._decode.reads)))
         return self._arrow_batches.evaluated(given, written)
