@@ -20,8 +20,9 @@ setup: ## Create .venv with the locked packages, a Java where none is, and the j
 demo: setup ## A broker, two pipelines, a killed driver, and the proof that nothing was lost
 	@$(BIN)/rivermouth demo
 
-demo-cdc: setup ## A table of PostgreSQL by Debezium, three kills, and a comparison: CHANGES=n SEED=s
-	@$(BIN)/python -m tests.cdc.demo $(if $(CHANGES),--changes $(CHANGES)) $(if $(SEED),--seed $(SEED))
+demo-cdc: setup ## A table of PostgreSQL by Debezium, three kills, and a comparison: CHANGES=n ROWS=n SEED=s
+	@$(BIN)/python -m tests.cdc.demo $(if $(CHANGES),--changes $(CHANGES)) $(if $(ROWS),--rows $(ROWS)) \
+		$(if $(KILLS),--kills $(KILLS)) $(if $(DRAINS),--drains $(DRAINS)) $(if $(SEED),--seed $(SEED))
 
 wheel-demo: setup ## Install the wheel where nothing else is, and run the demo: LOWEST=1 ON=python
 	@$(BIN)/python tools/try_wheel.py $(if $(LOWEST),--lowest) $(if $(ON),--python $(ON))
