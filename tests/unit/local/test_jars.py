@@ -177,6 +177,7 @@ def test_the_lock_of_the_package_is_whole() -> None:
         "broker": 46,
         "registry": 1,
         "debezium": 66,
+        "converter": 32,
         "peers": 1,
     }
     every = {jar for listed in sets.values() for jar in listed}
