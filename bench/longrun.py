@@ -9,13 +9,15 @@ so many batches long. So the figures are the same on a busy machine, and batches
 from jobs; with ``--beside`` jobs go on in a thread and by the clock of the machine.
 
 At the end the table is compared with the same rows in files without deletions, scanned in turns by
-delta-rs. Progress is told on standard error. The last line is JSON:
+delta-rs, and by Spark in a session that starts then. Progress is told on standard error. The last
+line is JSON:
 
 - ``median_ms``, ``slowest_ratio``: a batch, and the slowest one divided by the median; with
   ``cpu_`` the same of the thread's CPU time alone, which other processes do not lengthen;
 - ``late_ratio``: the median of the last tenth divided by that of the second one;
 - ``scan_ratio``, ``scan_cpu_ratio``: a scan of all rows and columns, divided by that of the
   compacted rows;
+- ``spark_scan_ratio``: the same by Spark;
 - ``folder_ratio``: the bytes that a vacuum leaves, divided by those of the compacted rows;
 - ``folder_before_mb``, ``folder_mb``: the folder before and after it;
 - ``files``, ``vectors``, ``dead``: of the newest version; ``dead`` is the part of rows deleted;
@@ -28,27 +30,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder, Schema
+from deltalake import Schema
 from measured import say
+from scans import Took, by_spark, in_turns, medians, scanned
 
 from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.formats.tasks import decoder_of
+from rivermouth.local.session import start_session
 from rivermouth.operate.by_files import unnamed
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit
 from rivermouth.warehouse.delta.vectors import deleted_rows
@@ -62,7 +65,6 @@ from rivermouth.write.keys.index import KeyIndex
 from rivermouth.write.keys.runs import Shelf
 from rivermouth.write.rows import Keyed
 
-SCAN = "SELECT count(*), sum(id), sum(amount), max(price), sum(length(note)), max(_kafka.offset)"
 COLUMNS = "id BIGINT, amount BIGINT, price DOUBLE, note STRING"
 PLACE = pa.struct(
     [
@@ -74,17 +76,6 @@ PLACE = pa.struct(
 )
 POINTS = 40
 Keys = npt.NDArray[np.int64]
-
-
-class Took(NamedTuple):
-    """Seconds by the clock, and of CPU."""
-
-    wall: float
-    cpu: float
-
-    def without(self, other: Took) -> Took:
-        """The rest, where that was a part."""
-        return Took(self.wall - other.wall, self.cpu - other.cpu)
 
 
 def a_pipeline() -> Pipeline:
@@ -285,28 +276,14 @@ class Upserts:
             other.also(Commit("WRITE", added=job.added))
 
 
-def scanned(path: Path) -> tuple[Took, list[Mapping[str, Any]]]:
-    """What a scan of all rows and columns took, with CPU of all threads, and what it found."""
-    engine = QueryBuilder().register("t", DeltaTable(str(path)))
-    began, cpu = time.perf_counter(), time.process_time()
-    found = pa.table(engine.execute(f"{SCAN} FROM t").read_all()).to_pylist()
-    return Took(time.perf_counter() - began, time.process_time() - cpu), found
-
-
 def compared(upserts: Upserts, rounds: int) -> dict[str, float]:
-    """Scans of both tables in turns, and their bytes."""
+    """Scans of both tables, and their bytes."""
     path = upserts.path.parent / "optimised"
     upserts.optimised(path)
-    seconds: dict[Path, list[Took]] = {upserts.path: [], path: []}
-    for turn in range(rounds):
-        found = []
-        for each in seconds if turn % 2 else reversed(seconds):
-            took, rows = scanned(each)
-            seconds[each].append(took)
-            found.append(rows)
-        if found[0] != found[1]:
-            raise SystemExit(f"the two tables differ: {found}")
-    ours, best = (medians(each) for each in seconds.values())
+    ours, best = in_turns(scanned, upserts.path, path, rounds)
+    session = start_session(upserts.path.parent / "scratch")
+    of_spark = in_turns(by_spark(session), upserts.path, path, rounds)
+    session.stop()
     store = upserts.table.log.store
     every = sum(each.size for each in store.below(_data))
     going = sum(each.size for each in unnamed(store, int(time.time() * 1000) + 60_000))
@@ -315,15 +292,12 @@ def compared(upserts: Upserts, rounds: int) -> dict[str, float]:
         "scan_s": round(ours.wall, 3),
         "scan_ratio": round(ours.wall / best.wall, 3),
         "scan_cpu_ratio": round(ours.cpu / best.cpu, 3),
+        "spark_scan_s": round(of_spark[0].wall, 3),
+        "spark_scan_ratio": round(of_spark[0].wall / of_spark[1].wall, 3),
         "folder_ratio": round((every - going) / bytes_of_best, 3),
         "folder_before_mb": round(every / 1e6, 1),
         "folder_mb": round((every - going) / 1e6, 1),
     }
-
-
-def medians(took: Sequence[Took]) -> Took:
-    """Of each."""
-    return Took(*map(statistics.median, zip(*took, strict=True)))
 
 
 def _data(name: str) -> bool:

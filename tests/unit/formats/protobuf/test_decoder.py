@@ -208,10 +208,12 @@ def test_a_damaged_record_is_bad_or_read_as_the_parser_does(shop: Compiled, seed
         assert repr(row) == repr({name: expected(order)[name] for name in row})
 
 
-def test_what_is_good_for_the_parser_is_good(shop: Compiled) -> None:
+@pytest.mark.short(("records",), {(100,)})
+@pytest.mark.parametrize("records", [100, 600])
+def test_what_is_good_for_the_parser_is_good(shop: Compiled, records: int) -> None:
     """Where each field is wanted, and so each text is looked at."""
     dice, refused = random.Random(5), 0
-    for _ in range(600):
+    for _ in range(records):
         value = damaged(random_order(shop, dice).SerializeToString(), dice)
         found = decoded(shop, [value or None])
         try:

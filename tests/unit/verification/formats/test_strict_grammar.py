@@ -86,7 +86,7 @@ PIECES = st.sampled_from(
 CHANGES = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 2), PIECES), max_size=3)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(tree=TREES, changes=CHANGES)
 def test_a_text_is_read_just_if_it_is_an_object_by_the_grammar(
     tree: Any, changes: list[tuple[int, int, str]]

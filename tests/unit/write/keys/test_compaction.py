@@ -278,6 +278,7 @@ def test_a_table_without_keys_is_compacted_likewise(table: KeyedTable) -> None:
     assert table.state() == expected
 
 
+@pytest.mark.short(("seed",), {(n,) for n in range(3)})
 @pytest.mark.parametrize("seed", range(8))
 def test_batches_with_compaction_all_the_time(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -166,6 +166,7 @@ class OfVerify:
         return texts
 
 
+@pytest.mark.short(("seed",), {(n,) for n in range(12)})
 @pytest.mark.parametrize("seed", range(48))
 def test_rows_by_key_are_those_of_a_plain_fold(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
