@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from rivermouth.local.registry import LocalRegistry
@@ -138,6 +139,41 @@ def test_good_records_land_and_bad_ones_are_told(
     # Of a schema that the registry does not have, nothing can be told.
     assert proved.returncode == (3 if kind == "avro" else 0), proved.stdout + proved.stderr
     assert lake.command("verify").returncode == 0
+
+
+def test_the_number_of_a_schema_may_stand_in_a_header(
+    lake: Lake, registering: Registering, rivermouth_spark: SparkSession
+) -> None:
+    """By files, and by Spark's writer; a tombstone needs none, and a row may have its headers."""
+    lake.topic("headed")
+    number = registering.avro("headed-value", FIRST).to_bytes(8, "big")
+    source = {"topics": ["headed"], "format": "avro", "framing": "header"}
+    plain = {"source": source, "schema": ORDERS}
+    lake.configure(
+        files={**plain, "target": {"table": "bronze.headed"}},
+        spark={
+            "source": {**source, "metadata": ["headers"]},
+            "schema": ORDERS,
+            "target": {"table": "bronze.by_spark", "commit": "spark"},
+        },
+    )
+    one, id_ = avro(FIRST)({"id": 1, "city": "Rome"}), "apicurio.value.contentId"
+    producer = Producer({"bootstrap.servers": lake.servers})
+    producer.produce("headed", one, headers=[("x", b"1"), (id_, number)])
+    producer.produce("headed", one, headers=[("x", b"1")])
+    producer.produce("headed", framed(1, one), headers=[(id_, b"\0" * 3 + number)])
+    producer.produce("headed", None)
+    assert producer.flush(60) == 0
+
+    heard = lake.run(rivermouth_spark, "files", "spark")
+
+    assert [each.error for each in heard.ends] == [None, None]
+    for table in ("headed", "by_spark"):
+        assert [(e["id"], e["city"]) for e in lake.rows(f"bronze.{table}")] == [(1, "Rome")]
+        bad = lake.rows(f"bronze.{table}_quarantine")
+        assert sorted((e["offset"], e["code"]) for e in bad) == [(1, "RM611"), (2, "RM611")]
+    proved = lake.command("verify", "--strict")
+    assert proved.returncode == 0, proved.stdout + proved.stderr
 
 
 def test_a_registry_that_is_away_is_waited_for_and_what_is_known_needs_none(
