@@ -40,6 +40,7 @@ def rows(lake: SparkLake) -> list[tuple[Any, ...]]:
     return [*zip(*(found.column(n).to_pylist() for n in range(4)), strict=True)]
 
 
+@pytest.mark.takes_long("append through Spark", "upsert by MERGE")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_new_column_is_added_and_null_in_the_rows_that_are_there(
     lake: SparkLake, way: str

@@ -92,7 +92,7 @@ WAYS = {
 }
 
 
-@pytest.mark.takes_long("spark", "rated", "insert")
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", [*WAYS])
 def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
     lake: Lake, rivermouth_spark: SparkSession, way: str

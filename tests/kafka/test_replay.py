@@ -222,6 +222,7 @@ def test_first_rows_are_not_guessed_from_a_part(lake: Lake, rivermouth_spark: Sp
     assert by_key(lake, "repair.firsts", "auction", "price") == {1: 20, 2: 12, 3: 30, 4: 32, 5: 31}
 
 
+@pytest.mark.thorough
 def test_the_command_shows_asks_and_answers(lake: Lake, rivermouth_spark: SparkSession) -> None:
     filled(lake, rivermouth_spark, "replay-said", by_ledger, ORDERS)
     sql(rivermouth_spark, lake.path("silver.replay_said"), "DELETE FROM TABLE WHERE order_id = 4")

@@ -176,6 +176,7 @@ def test_the_number_of_a_schema_may_stand_in_a_header(
     assert proved.returncode == 0, proved.stdout + proved.stderr
 
 
+@pytest.mark.thorough
 def test_a_registry_that_is_away_is_waited_for_and_what_is_known_needs_none(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

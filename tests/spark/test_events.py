@@ -14,7 +14,9 @@ from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-BOTH_LONG = pytest.mark.takes_long("as they came-replaceUsing", "by position-replaceUsing")
+BOTH_LONG = pytest.mark.takes_long(
+    "as they came-replaceUsing", "by position-replaceUsing", "by position-MERGE"
+)
 KEEPS = "__debezium_unavailable_value"
 Batch = list[RawRow]
 State = dict[int, tuple[Any, ...]]
@@ -73,7 +75,7 @@ def test_the_table_is_what_the_events_leave(
     assert state_of(table) == {1: (7, None), 3: (3, None), 4: (4, None)}
 
 
-@pytest.mark.takes_long("replaceUsing")
+@pytest.mark.takes_long("replaceUsing", "MERGE")
 @pytest.mark.parametrize("way", WAYS)
 def test_an_older_deletion_takes_no_newer_row(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn"), way), Stream()
@@ -84,7 +86,7 @@ def test_an_older_deletion_takes_no_newer_row(bench: Bench, way: str) -> None:
     assert state_of(table) == {2: (2, None)}
 
 
-@pytest.mark.takes_long("replaceUsing")
+@pytest.mark.takes_long("replaceUsing", "MERGE")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_row_that_stays_deleted_is_not_brought_back(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn", on_delete="row"), way), Stream()
@@ -123,7 +125,7 @@ def test_no_value_comes_from_before_a_deletion(
     assert state_of(table) == {1: (2, KEEPS), 2: (2, KEEPS), 3: (3, KEEPS)}
 
 
-@pytest.mark.takes_long("replaceUsing")
+@pytest.mark.takes_long("replaceUsing", "MERGE")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn"), way), Stream()
@@ -132,7 +134,7 @@ def test_a_late_event_tells_no_value_that_a_newer_row_has(bench: Bench, way: str
     assert state_of(table) == {1: (3, "b")}
 
 
-@pytest.mark.takes_long("replaceUsing")
+@pytest.mark.takes_long("replaceUsing", "MERGE")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_tombstone_deletes_where_message_keys_are_read(bench: Bench, way: str) -> None:
     table, event = keyed_table(bench, a_pipeline("lsn", key="json"), way), Stream()
