@@ -92,8 +92,10 @@ class Events:
         )
         puts = _is_one(op, its.put_when) if its.put_when else op.is_valid()
         puts = pc.and_not(puts, pc.or_(deletes, pc.or_(skips, empties)))
-        there = [_there(events, each) for each in (self.data, self.before)]
-        put, gone = pc.and_(puts, there[0]), pc.and_(deletes, there[1])
+        put, gone = (
+            pc.and_not(pc.and_(these, _there(events, each)), _beside_others(events, each))
+            for these, each in ((puts, self.data), (deletes, self.before))
+        )
         rows = self._rows(events, self.put, put)
         kept = self._untold(rows)
         if deletes.true_count:
@@ -167,11 +169,21 @@ def _there(events: pa.StructArray, paths: Sequence[Steps]) -> pa.BooleanArray:
     return found[0] if len(found) == 1 else pc.or_(*found)
 
 
+def _beside_others(events: pa.StructArray, paths: Sequence[Steps]) -> pa.BooleanArray:
+    """Where the row is an element of an array that has others."""
+    found = pa.repeat(False, len(events))
+    for each in paths:
+        if isinstance(each[-1], int):
+            number = pc.list_value_length(at_first(events, [each[:-1]], None))
+            found = pc.or_(found, pc.fill_null(pc.greater(number, 1), False))
+    return found
+
+
 def _reasons(lacks: pa.BooleanArray, op: pa.StringArray, known: pa.BooleanArray) -> pa.StringArray:
     """Why these are no events: it is not known what happened, or to which row."""
     shown = pc.utf8_slice_codeunits(pc.fill_null(op, "null"), 0, 40)
     strange = pc.binary_join_element_wise("what happened is not known: ", shown, "")
-    rowless = pc.binary_join_element_wise("there is no row of the event ", shown, "")
+    rowless = pc.binary_join_element_wise("there is not one row of the event ", shown, "")
     none = pa.scalar(None, pa.string())
     return pc.if_else(lacks, pc.if_else(known, rowless, strange), none)
 

@@ -132,6 +132,21 @@ MAXWELL: list[Case] = [
     ({"type": "delete", "data": ROW}, None, {"id": 1, "n": None}, True),
     ({"type": "bootstrap-start", "data": {}}, "skipped", None, False),
 ]
+OTHER = {"id": 2, "n": "z"}
+CANAL: list[Case] = [
+    ({"type": "INSERT", "data": [ROW]}, None, {"id": 1, "n": "x"}, False),
+    ({"type": "UPDATE", "data": [ROW], "old": [{"n": "y"}]}, None, {"id": 1, "n": "x"}, False),
+    ({"type": "UPDATE", "data": [ROW], "old": [{"id": 5}]}, "RM618", None, False),
+    ({"type": "DELETE", "data": [ROW]}, None, {"id": 1, "n": None}, True),
+    ({"type": "INSERT", "data": [ROW, OTHER]}, "RM615", None, False),
+    ({"type": "UPDATE", "data": [ROW, ROW], "old": [{}, {}]}, "RM615", None, False),
+    ({"type": "DELETE", "data": [OTHER, ROW]}, "RM615", None, False),
+    ({"type": "DELETE", "data": []}, "RM615", None, False),
+    ({"type": "INSERT", "data": None}, "RM615", None, False),
+    ({"type": "ALTER", "data": None}, "skipped", None, False),
+    ({"type": "ALTER", "data": [ROW, OTHER]}, "skipped", None, False),
+]
+ARRAYS = '{op: type, data: "data[0]", old: "old[0]", delete_when: [DELETE], skip_when: [ALTER]}'
 PLAIN = "id BIGINT, n STRING"
 BY_ID = "{table: s.t, mode: upsert, keys: [id]}"
 TABLES: dict[str, tuple[str, str, str, str, list[Case]]] = {
@@ -141,6 +156,7 @@ TABLES: dict[str, tuple[str, str, str, str, list[Case]]] = {
     "by paths": (OWN, PLAIN, "{}", BY_ID, BY_PATHS),
     "beside the row": (BARE, PLAIN, "{}", BY_ID, BESIDE_THE_ROW),
     "dms": ("dms", PLAIN, "{}", BY_ID, DMS),
+    "canal": (ARRAYS, PLAIN, "{}", BY_ID, CANAL),
     "maxwell": ("maxwell", PLAIN, "{}", BY_ID, MAXWELL),
 }
 

@@ -127,6 +127,9 @@ def events(
         above = told.above("before" if deletes else "data")
         if all(above) and all(at(record, each) is None for each in above):
             raise Undecodable("the event has no row")
+        arrays = (at(record, each[:-1]) for each in above if each and isinstance(each[-1], int))
+        if any(len(each or ()) > 1 for each in arrays):
+            raise Undecodable("the event has several rows")
         paths = gone if deletes else put
         row = {name: first(record, its) for name, its in paths.items()}
         was = {} if deletes else {name: first(record, its) for name, its in old.items()}
