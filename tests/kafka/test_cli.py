@@ -91,7 +91,6 @@ def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> 
     assert done.stdout.splitlines()[-1].startswith("FAILED: 1 ")
 
 
-@pytest.mark.thorough
 def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: Lake) -> None:
     words = [*COMMAND, "run", str(shop.file), "--continuous"]
     environ = {**os.environ, **scratch_in(shop.scratch), "NO_COLOR": "1"}
