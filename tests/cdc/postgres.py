@@ -83,7 +83,7 @@ class Postgres:
 
     def table(self, query: str) -> pa.Table:
         """The rows of a query, all as text."""
-        text = self._psql(rf"\copy ({query}) TO STDOUT WITH (FORMAT csv, HEADER, NULL '\N')")
+        text = self._copied(query)
         raw = io.BytesIO(text.encode())
         names = text.partition("\n")[0].split(",")
         types = dict.fromkeys(names, pa.string())
@@ -92,9 +92,12 @@ class Postgres:
 
     def rows(self, query: str) -> list[dict[str, str | None]]:
         r"""The rows as text; None for null."""
-        text = self._psql(rf"\copy ({query}) TO STDOUT WITH (FORMAT csv, HEADER, NULL '\N')")
+        text = self._copied(query)
         found = csv.DictReader(io.StringIO(text))
         return [{n: None if v == r"\N" else v for n, v in each.items()} for each in found]
+
+    def _copied(self, query: str) -> str:
+        return self._psql(rf"\copy ({query}) TO STDOUT WITH (FORMAT csv, HEADER, NULL '\N')")
 
     def _answers(self) -> bool:
         if not accepts(self.port):

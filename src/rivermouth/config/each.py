@@ -7,7 +7,7 @@ makes a row of each element.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -45,29 +45,43 @@ Each = Annotated[
 ]
 
 
-def of_records(fields: Sequence[From]) -> frozenset[str]:
-    """The columns that stand in the record, beside the array."""
-    return frozenset(e.column for e in fields if any(t.startswith(ROOT) for t in e.texts))
+@dataclass(frozen=True)
+class Part:
+    """Columns with their paths: those of the element, or those of the record beside the array."""
+
+    columns: tuple[Column, ...]
+    fields: tuple[From, ...]
+
+
+def parted(columns: Sequence[Column], fields: Sequence[From]) -> tuple[Part, Part]:
+    """The columns of the element, and those of the record: their paths begin with ``ROOT``."""
+    above = {e.column for e in fields if any(t.startswith(ROOT) for t in e.texts)}
+    inside, beside = (
+        Part(
+            tuple(e for e in columns if (e.name in above) == is_above),
+            tuple(e for e in fields if (e.column in above) == is_above),
+        )
+        for is_above in (False, True)
+    )
+    return inside, beside
 
 
 def records(
     each: str, columns: Sequence[Column], fields: Sequence[From]
 ) -> tuple[tuple[Column, ...], tuple[From, ...], str]:
     """The columns of records, where these stand, and what ``select`` makes the rows by."""
-    above = of_records(fields)
-    inside = [e for e in columns if e.name not in above]
-    paths = {e.column: e.paths for e in fields if e.texts}
-    element = reading(inside, [e for e in fields if e.column not in above])
+    inside, beside = parted(columns, fields)
+    paths = {e.column: e.paths for e in inside.fields if e.texts}
+    element = reading(inside.columns, inside.fields)
     row = ", ".join(f"{_quoted(e.name)}: {e.type}" for e in element)
-    made = ", ".join(f"{_at(paths.get(e.name, ((e.name,),)))} AS {_quoted(e.name)}" for e in inside)
-    beside = "".join(f"{_quoted(e.name)}, " for e in columns if e.name in above)
-    select = f"{beside}inline(transform({ROWS}, {_ELEMENT} -> struct({made})))"
-    its = tuple(e for e in columns if e.name in above)
-    kept = tuple(e for e in fields if e.column in above)
+    made = ", ".join(
+        f"{_at(paths.get(e.name, ((e.name,),)))} AS {_quoted(e.name)}" for e in inside.columns
+    )
+    rows = f"inline(transform({ROWS}, {_ELEMENT} -> struct({made})))"
     return (
-        (*its, Column(ROWS, f"ARRAY<STRUCT<{row}>>")),
-        (*kept, From(ROWS, (each,))),
-        select,
+        (*beside.columns, Column(ROWS, f"ARRAY<STRUCT<{row}>>")),
+        (*beside.fields, From(ROWS, (each,))),
+        ", ".join((*(_quoted(e.name) for e in beside.columns), rows)),
     )
 
 
@@ -127,36 +141,33 @@ def elements_have_fields(
     """The columns stand in the elements, or beside the array."""
     if each is None:
         return
-    above = of_records(fields)
-    for its in fields:
-        path = ("columns", its.column)
-        if its.column in above and not all(e.startswith(ROOT) for e in its.texts):
+    inside, beside = parted(columns, fields)
+    for its in beside.fields:
+        path = ("columns", its.column, "from")
+        if not all(e.startswith(ROOT) for e in its.texts):
             message = "{path} has paths in the record and in the element of the array"
             fix = f"begin all of them with {ROOT}, or none"
-            yield Fault(Kind.BAD_VALUE, message, path=(*path, "from"), fix=fix)
-        if its.column in above and each == WHOLE:
+            yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
+        if each == WHOLE:
             message = "{path} stands beside the array, but the record is the array"
-            yield Fault(Kind.BAD_VALUE, message, path=(*path, "from"), fix="remove it")
-        if its.column not in above and its.wire:
+            yield Fault(Kind.BAD_VALUE, message, path=path, fix="remove it")
+    for its in inside.fields:
+        if its.wire:
             message = "{path} has no meaning inside of an array"
             fix = "read the value as it is written, and make the column of it by a view"
-            yield Fault(Kind.BAD_VALUE, message, path=(*path, "as"), fix=fix)
-    for column in columns:
-        if column.required and column.name not in above:
+            yield Fault(Kind.BAD_VALUE, message, path=("columns", its.column, "as"), fix=fix)
+    for column in inside.columns:
+        if column.required:
             message = f"{{path}} says NOT NULL of {column.name}, which is not checked in an array"
             yield Fault(Kind.BAD_SCHEMA, message, path=("schema",), fix="remove it")
-    if all(e.name in above for e in columns):
+    if not inside.columns:
         message = "{path} is given, but all columns stand in the record"
         yield Fault(Kind.BAD_VALUE, message, path=("each",), fix="remove it", at_key=True)
-    try:
-        reading([e for e in columns if e.name not in above], _only(fields, above, inside=True))
-        reading([e for e in columns if e.name in above], _only(fields, above, inside=False))
-    except Refused as refused:
-        yield from refused.faults
-
-
-def _only(fields: Sequence[From], above: frozenset[str], *, inside: bool) -> list[From]:
-    return [e for e in fields if (e.column not in above) == inside]
+    for part in (inside, beside):
+        try:
+            reading(part.columns, part.fields)
+        except Refused as refused:
+            yield from refused.faults
 
 
 def of_table(columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -174,11 +174,17 @@ def coded(these: pa.BooleanArray, code: str) -> pa.StringArray:
     return pc.if_else(these, pa.scalar(code), pa.scalar(None, pa.string()))
 
 
+def parents(lists: pa.ListArray) -> np.ndarray:
+    """Which list each value of ``lists.flatten()`` is in, by its number; null ones have none."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    return np.repeat(np.arange(len(lists)), lengths)
+
+
 def listed(lists: pa.ListArray, name: str) -> pa.BooleanArray:
     """Which lists have the name; a null one has none."""
     found = np.zeros(len(lists), np.bool_)
-    here = pc.equal(lists.flatten(), name)
-    found[pc.list_parent_indices(lists).filter(here).to_numpy()] = True
+    here = pc.fill_null(pc.equal(lists.flatten(), name), False)
+    found[parents(lists)[here.to_numpy(zero_copy_only=False)]] = True
     return pa.array(found)
 
 

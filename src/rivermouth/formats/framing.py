@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.errors.registry import SchemasUnknown
-from rivermouth.formats.arrow import EMPTY, Decoded, InArrow
+from rivermouth.formats.arrow import EMPTY, Decoded, InArrow, parents
 from rivermouth.formats.shredded.lanes import Flags, Ints, Lanes
 from rivermouth.formats.shredded.reading import Group, Read, Unreadable, Values
 
@@ -128,10 +128,9 @@ def by_header(what: str, inner: InArrow, values: pa.Array, headers: pa.Array) ->
 
 def _last(headers: pa.ListArray, name: str) -> pa.BinaryArray:
     """The value of the last header of the name; null where there is none."""
-    lengths = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
     every = headers.flatten()
     its = np.flatnonzero(pc.equal(every.field("key"), name).to_numpy(zero_copy_only=False))
-    records = np.repeat(np.arange(len(headers)), lengths)[its]
+    records = parents(headers)[its]
     place, none = np.zeros(len(headers), np.int64), np.ones(len(headers), np.bool_)
     place[records], none[records] = its, False  # of several the last one counts
     return every.field("value").take(pa.array(place, mask=none))

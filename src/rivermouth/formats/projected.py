@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rivermouth.config import Column
 from rivermouth.config.each import ROWS, WHOLE
 from rivermouth.config.paths import From, Steps
-from rivermouth.formats.arrow import NO_FIELD, Decoded, InArrow
+from rivermouth.formats.arrow import NO_FIELD, Decoded, InArrow, parents
 from rivermouth.formats.strict_json.decoder import BAD
 from rivermouth.formats.strict_json.types import schema_of
 
@@ -126,11 +126,11 @@ class Elements:
         nothing = reduce(pc.and_, (each.is_null() for each in elements.flatten()))
         if not nothing.true_count:  # as nearly always
             return found
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        begins, parents = np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lists)), lengths)
+        records = parents(lists)
         faults: dict[int, tuple[str, str]] = {}
         for at in np.flatnonzero(nothing.to_numpy(zero_copy_only=False)).tolist():
-            record = int(parents[at])
-            reason = f"the element {at - begins[record]} has no field of the columns"
+            record = int(records[at])
+            number = at - int(np.searchsorted(records, record))
+            reason = f"the element {number} has no field of the columns"
             faults.setdefault(record, (NO_FIELD, reason))
         return found.with_faults(faults)

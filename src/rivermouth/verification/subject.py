@@ -178,8 +178,8 @@ class Subject:
         its.pop("tombstones", None)  # values that are there are read alike
         needed, paths = its.pop("not_null", ()), its.pop("from", None)
         envelope, wires, each = its.pop("envelope", None), its.pop("as", {}), its.pop("each", None)
-        its |= {"each": each} if each == WHOLE else {}
-        make, written = partial(self._of_format, known, version), wire_schema(schema, wires)
+        make = partial(self._of_format, known, version, each == WHOLE)
+        written = wire_schema(schema, wires)
         required = [columns.index(each) for each in needed if each in columns]
         if envelope is not None:
             removes = self.pipeline.shape.keyed and its.pop("on_delete", None) is None
@@ -211,11 +211,12 @@ class Subject:
         self,
         known: Format,
         version: Any,
+        whole: bool,
         schema: pa.Schema,
         columns: Sequence[str],
         its: dict[str, Any],
     ) -> Reader:
-        framing, whole = its.pop("framing", None), its.pop("each", None) is not None
+        framing = its.pop("framing", None)
         if framing not in (None, "confluent", IN_HEADER):
             raise UnknownDecoder(f"framing {framing}")
         if framing is None or known.schema_text is None:

@@ -190,6 +190,8 @@ class EntryReaders:
 
     def __init__(self, subject: Subject, schema: pa.Schema, columns: Sequence[str]) -> None:
         self._entries = subject.ledger.effective
+        numbered = (each.decoder.get("framing") == IN_HEADER for each in self._entries)
+        self._headed = frozenset(n for n, its in enumerate(numbered) if its)
         self._subject = subject
         self._schema = schema
         self._columns = tuple(columns)
@@ -213,21 +215,18 @@ class EntryReaders:
     def value(self, entry: int, message: Message) -> bytes | None:
         """What ``of`` reads of a record. Raises CannotTell where its headers cannot be read."""
         value: bytes | None = message.value()
-        return self._numbered("value", entry, value, message)
+        if entry not in self._headed:
+            return value
+        return with_number("value", value, headers_of(message))
 
     def key(self, entry: int, message: Message) -> bytes | None:
         """What ``of_keys`` reads of it, likewise."""
-        key: Any = message.key()
-        name = self._entries[entry].config.get("key")
-        framed = name in FORMATS.keys and FORMATS.keys[name].framed
-        return self._numbered("key", entry, key, message) if framed else key
-
-    def _numbered(
-        self, what: str, entry: int, given: bytes | None, message: Message
-    ) -> bytes | None:
-        if self._entries[entry].decoder.get("framing") != IN_HEADER:
-            return given
-        return with_number(what, given, headers_of(message))
+        key: bytes | None = message.key()
+        if entry not in self._headed:
+            return key
+        if not FORMATS.keys[str(self._entries[entry].config["key"])].framed:
+            return key
+        return with_number("key", key, headers_of(message))
 
     def tells_of_no_row(self, entry: int, message: Message) -> bool:
         """Whether a record of an entry is an event of nothing that happened to a row."""

@@ -91,6 +91,19 @@ CHANGES = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 2), PIECES), max
 def test_a_text_is_read_just_if_it_is_an_object_by_the_grammar(
     tree: Any, changes: list[tuple[int, int, str]]
 ) -> None:
+    check_by_the_grammar(tree, changes)
+
+
+@pytest.mark.thorough
+@settings(max_examples=2_000)
+@given(tree=TREES, changes=CHANGES)
+def test_many_texts_are_read_just_if_they_are_objects_by_the_grammar(
+    tree: Any, changes: list[tuple[int, int, str]]
+) -> None:
+    check_by_the_grammar(tree, changes)
+
+
+def check_by_the_grammar(tree: Any, changes: list[tuple[int, int, str]]) -> None:
     document = json.dumps(tree)
     for at, takes, piece in changes:
         place = at % (len(document) + 1)
