@@ -28,8 +28,8 @@ from deltalake import WriterProperties, write_deltalake
 from measured import say
 from peer import peak_mb
 
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import Store
 from rivermouth.write.keys.index import KeyColumns, KeyIndex
 from rivermouth.write.keys.runs import Shelf
 from rivermouth.write.keys.settle import FirstOrder

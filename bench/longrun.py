@@ -53,6 +53,7 @@ from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.formats.tasks import decoder_of
 from rivermouth.local.session import start_session
 from rivermouth.operate.by_files import unnamed
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit
 from rivermouth.warehouse.delta.vectors import deleted_rows
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget, folder_of
@@ -199,7 +200,7 @@ class Upserts:
 
     def __post_init__(self) -> None:
         pipeline = a_pipeline()
-        self.table = FilesTable(str(self.path), "p", files=True, beside=True)
+        self.table = FilesTable(Store.of_folder(self.path), "p", files=True, beside=True)
         self.table.log.commit(Commit("CREATE TABLE", definition=definition(pipeline)))
         changes: Keyed = resolve(pipeline.shape.changes)(pipeline)
         if changes.by_files is None:
@@ -208,13 +209,14 @@ class Upserts:
         columns = self.by_files.columns(schema_of(pipeline.table_columns))
         shelf = Shelf(self.path.parent / "index", columns.width, columns.values.width)
         self.index = index = KeyIndex(self.table.log, columns, shelf)
-        into = folder_of(str(self.path), self.table.definition())
+        into = folder_of(self.table.store, self.table.definition())
         self.files = partial(Files, into, 0)
         witness = partial(MovedKeys, index)
         made = () if self.clock is None else (self.clock.begin, self.clock)
         log = self.table.log
         self.compaction = Compaction(log, self.files, witness, index.deleted_of, *made)
-        bad = QuarantineTarget(Folder(f"{self.path}_bad", LEAVES, tight=False), "c", "p", 1, {})
+        bad_records = Store.of_folder(Path(f"{self.path}_bad"))
+        bad = QuarantineTarget(Folder(bad_records, LEAVES, tight=False), "c", "p", 1, {})
         decode = decoder_of(pipeline)
         self.writing = Writing(into, bad, decode, self.by_files.reduction)
 
@@ -266,11 +268,11 @@ class Upserts:
 
     def optimised(self, path: Path) -> None:
         """The same rows in large files without deletions, as a table of its own."""
-        other = FilesTable(str(path), "o", files=True)
+        other = FilesTable(Store.of_folder(path), "o", files=True)
         other.log.commit(Commit("CREATE TABLE", definition=definition(a_pipeline())))
         log = self.table.log
         sources = {each: deleted_rows(log.store, each.vector) for each in self.added}
-        into = Files(folder_of(str(path), other.definition()), 0)
+        into = Files(folder_of(other.store, other.definition()), 0)
         job = rewritten(sources, log, into, Nobody(), lambda: False)
         if job is not None:
             other.also(Commit("WRITE", added=job.added))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rivermouth.run import feeding
 from rivermouth.verification import sharing
 from rivermouth.verification.proofs import offsets_table
-from rivermouth.warehouse.folder import warehouse
+from rivermouth.warehouse.lake import warehouse
 
 WAITS = (
     (warehouse, "PATIENCE_S", 1.0),  # for a predecessor that ends

@@ -45,6 +45,30 @@ org.apache.kafka:connect-json:4.2.1
 """
 # It writes Avro for Kafka Connect; later versions lack a parent that not each repository has.
 CONVERTER = "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"
+# A store of objects for tests and first steps: s3proxy over a folder, with what that asks of
+# jclouds and the SDK of AWS; all their dependencies would be ten times as large.
+STORE = """
+org.gaul:s3proxy:4.1.0
+tools.jackson.core:jackson-core:3.2.2
+tools.jackson.core:jackson-databind:3.2.2
+tools.jackson.dataformat:jackson-dataformat-xml:3.2.2
+com.fasterxml.jackson.core:jackson-annotations:2.22
+com.google.guava:guava:33.7.1-jre
+software.amazon.awssdk:s3:2.54.2
+software.amazon.awssdk:sdk-core:2.54.2
+software.amazon.awssdk:aws-core:2.54.2
+software.amazon.awssdk:utils:2.54.2
+software.amazon.awssdk:http-client-spi:2.54.2
+software.amazon.awssdk:checksums:2.54.2
+software.amazon.awssdk:checksums-spi:2.54.2
+com.fasterxml.woodstox:woodstox-core:7.2.1
+org.codehaus.woodstox:stax2-api:4.3.0
+ch.qos.logback:logback-classic:1.6.3
+ch.qos.logback:logback-core:1.6.3
+org.slf4j:slf4j-api:2.0.18
+args4j:args4j:2.37
+jakarta.servlet:jakarta.servlet-api:6.0.0
+"""
 # Whom the benchmarks compare with.
 PEERS = "org.apache.spark:spark-avro_2.13:4.2.0"
 SETS = {
@@ -53,6 +77,7 @@ SETS = {
     "registry": (REGISTRY, False),
     "debezium": (DEBEZIUM, True),
     "converter": (CONVERTER, True),
+    "store": (STORE, False),
     "peers": (PEERS, False),
 }
 HEAD = "# Every jar with its sha256, a set under each [name]. Written by: make lock\n"

@@ -1,7 +1,8 @@
 """For your own tests: a real broker as a pytest fixture, and functions that fill it.
 
 Name the module as a plugin, ``pytest_plugins = ["rivermouth.testing"]``, and use the fixture
-``rivermouth_broker``, ``rivermouth_registry`` or ``rivermouth_spark``. The module needs pytest.
+``rivermouth_broker``, ``rivermouth_registry``, ``rivermouth_store`` or ``rivermouth_spark``. The
+module needs pytest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic  # where confluent_kafka types it
 
 from rivermouth.local.broker import Broker
 from rivermouth.local.registry import LocalRegistry
+from rivermouth.local.s3 import LocalS3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +29,7 @@ __all__ = [
     "rivermouth_broker",
     "rivermouth_registry",
     "rivermouth_spark",
+    "rivermouth_store",
 ]
 
 Record = tuple[bytes | None, bytes | None, int]  # key, value, partition
@@ -48,6 +51,13 @@ def rivermouth_registry() -> Iterator[LocalRegistry]:
     """One running schema registry for the whole test session; each test needs its own subjects."""
     with LocalRegistry() as registry:
         yield registry
+
+
+@pytest.fixture(scope="session")
+def rivermouth_store() -> Iterator[LocalS3]:
+    """One running object store for the whole test session; each test needs its own prefix."""
+    with LocalS3() as store:
+        yield store
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from rivermouth.config import OFFSETS_TABLE, Config, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import start_session
 from tests.bundle.bundle_files import root_file
+from tests.folders import folder_of_config
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
@@ -119,7 +120,7 @@ def register(session: SparkSession, config: Config, schema: str) -> None:
     targets = [each.target.table for each in config.pipelines.values()]
     session.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     for table in (OFFSETS_TABLE, *targets, *(each.quarantine for each in targets)):
-        path = table.path(config.folder)
+        path = table.path(folder_of_config(config))
         if path.exists():
             session.sql(f"CREATE TABLE {schema}.{table.name} USING delta LOCATION '{path}'")
 

@@ -24,7 +24,7 @@ from rivermouth.operate.status import State, status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport
 from rivermouth.verification import verify
-from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 from tests.faults.outcomes import (
     applied,
     check_proved,
@@ -34,6 +34,7 @@ from tests.faults.outcomes import (
 )
 from tests.faults.secured_broker import SecuredBroker, secured_broker
 from tests.faults.spark_lake import SparkLake
+from tests.folders import lake_in
 from tests.lake import Heard, append_pipeline, bid, impatient, retrying
 from tests.waiting import add_partition, delete_records, wait_for, wait_for_markers
 
@@ -72,7 +73,7 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(lake: SparkLake) 
     away = SparkLake(lake.folder, f"127.0.0.1:{free_port()}", lake.spark)
     away.configure(p=retrying(append_pipeline("nowhere"), 15))
     began = time.monotonic()
-    heard = Noted(notes=RetryNotes(away.warehouse))
+    heard = Noted(notes=RetryNotes(lake_in(away.warehouse)))
 
     error = away.refused(heard=heard)
 

@@ -16,9 +16,10 @@ from deltalake.exceptions import DeltaError
 from rivermouth.config import load
 from rivermouth.run import committer
 from rivermouth.run.run import Run
+from rivermouth.storage.store import Store
 from rivermouth.testing import Record
 from rivermouth.verification import verify
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.ports import Attempts
 from tests.faults.spark_lake import SparkLake
 from tests.lake import Heard, append_pipeline, bid, order, through_spark, upsert_pipeline
@@ -207,7 +208,8 @@ def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
     assert heard.opens[0].recovered
     check_proved(lake)
     assert len(lake.rows(table)) == 198
-    assert FolderOffsets(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
+    offsets = Store.of_folder(lake.path("rivermouth.offsets"))
+    assert LakeOffsets(offsets).sequence("p") == 8
 
 
 def take_all_entries(path: Path) -> None:

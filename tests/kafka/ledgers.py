@@ -11,13 +11,14 @@ from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import Position
+from tests.folders import folder_of_config
 
 
 def read_up_to(config: Config, name: str, position: Position) -> None:
     """The pipeline has a table whose ledger holds this position."""
     pipeline = config.pipelines[name]
     facts = Kafka(config.kafka.revealed(unresolved)).facts(pipeline.source.topics)
-    path = str(pipeline.target.table.path(config.folder))
+    path = str(pipeline.target.table.path(folder_of_config(config)))
     rows = pa.table({"id": pa.array([1], pa.int64())})
     write_deltalake(path, rows.slice(0, 0))
     entry = Entry(

@@ -18,6 +18,7 @@ from rivermouth.operate.status import State, status
 from rivermouth.testing import create_topic
 from rivermouth.verification import PipelineProof, Since, beside_offsets, verify
 from tests.faults.outcomes import refusal, went_well
+from tests.folders import lake_of
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.waiting import PATIENCE_S
 
@@ -100,7 +101,7 @@ def test_a_recreated_topic_is_read_once_that_is_accepted_and_both_are_told_apart
 def check_a_part_is_enough(lake: Lake, session: SparkSession) -> None:
     """A proof of everything is recorded, and the next one reads only the record that came since."""
     config = load(lake.file)
-    records = beside_offsets(config.folder)
+    records = beside_offsets(lake_of(config))
     assert verify(config, proofs=records).ok
     lake.produce("again", bids(16))
     went_well(lake.run(session, "p"))

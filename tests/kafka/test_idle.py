@@ -17,9 +17,10 @@ from rivermouth.run.run import Run
 from rivermouth.spark.session import Spark
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.warehouse.lake.offsets import ledger_of
 from rivermouth.warehouse.ledger import audit_ledger
 from tests.commands import scratch_in
+from tests.folders import lake_in
 from tests.lake import Heard, Lake, append_pipeline, bid, upsert_pipeline
 from tests.processes import started
 from tests.waiting import PATIENCE_S
@@ -33,7 +34,7 @@ NEVER = threading.Event()
 def entries(lake: Lake, name: str) -> list[Entry]:
     """The entries of a pipeline, as its log tells them."""
     pipeline = load(lake.file).pipelines[name]
-    ledger = audit_ledger(folder_ledger(lake.warehouse, pipeline), pipeline)
+    ledger = audit_ledger(ledger_of(lake_in(lake.warehouse), pipeline), pipeline)
     return [each.entry for each in ledger.entries]
 
 

@@ -13,8 +13,9 @@ from rivermouth.verification import Bounds, Verification, verify
 from rivermouth.verification.kafka.client import client_options
 from rivermouth.verification.pipeline import Checker
 from rivermouth.verification.sharing import share
-from rivermouth.verification.tables.folder import FolderTables
+from rivermouth.verification.tables.lake import LakeTables
 from tests.faults.outcomes import went_well
+from tests.folders import lake_of
 from tests.lake import Lake, append_pipeline, bid
 from tests.unit.verification.sharing_tasks import Elsewhere
 
@@ -46,7 +47,7 @@ def test_three_pipelines_make_fewer_commits_in_the_offsets_table_than_batches(
     assert alone.ok, alone.as_dict()
     # A worker proves what this process proves.
     options, bounds = client_options(config), Bounds.of_every_value()
-    checker = Checker(config, options, FolderTables(config.folder), bounds, True, None, None)
+    checker = Checker(config, options, LakeTables(lake_of(config)), bounds, True, None, None)
     task = Elsewhere(checker, os.getpid(), lake.scratch)
     proofs = share(names, task, lambda _, attempt: attempt.proof, lambda *_: None, 2)
     shared = Verification(proofs)

@@ -14,6 +14,7 @@ from rivermouth.operate.sql import query
 from rivermouth.operate.status import State, status
 from rivermouth.verification import Since, beside_offsets, record_states, verify
 from tests.faults.outcomes import refusal, went_well
+from tests.folders import lake_of
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -39,7 +40,7 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     produced(lake, topic, value)
     config = lake.configure(first=pipeline)
     went_well(lake.run(rivermouth_spark, "first"))
-    proofs = beside_offsets(config.folder)
+    proofs = beside_offsets(lake_of(config))
     assert verify(config, proofs=proofs).ok
     produced(lake, topic, value)
 

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.config import load, unresolved
 from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.operate.doctor import Check, check_config
+from rivermouth.storage.store import Store
 from rivermouth.verification import verify
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.write import evaluation
 from rivermouth.write.evaluation import persisted
 from rivermouth.write.landings.driver_commits import Recording
@@ -227,15 +228,15 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of an earlier entry must not come between a commit and its records."""
-    project, calls = FolderOffsets.project, list[int]()
+    project, calls = LakeOffsets.project, list[int]()
 
-    def fails_once(table: FolderOffsets, entries: Any) -> None:
+    def fails_once(table: LakeOffsets, entries: Any) -> None:
         calls.append(len(calls))
         if len(calls) == 3:
             raise ProjectionFailed("for a moment")
         project(table, entries)
 
-    monkeypatch.setattr(FolderOffsets, "project", fails_once)
+    monkeypatch.setattr(LakeOffsets, "project", fails_once)
     sending_few(lake, "unnoted", 200)
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
@@ -295,7 +296,7 @@ def test_an_entry_whose_records_were_not_sent_is_told_and_in_the_offsets_table(
     error = refusal(heard)
     assert error.code == "RM508"
     assert [each.sequence for each in heard.commits] == [1, 2]
-    assert FolderOffsets(lake.path("rivermouth.offsets")).sequence("p") == 2
+    assert LakeOffsets(Store.of_folder(lake.path("rivermouth.offsets"))).sequence("p") == 2
     [found] = verify(load(lake.file)).pipelines
     assert found.ok, found.problems
 

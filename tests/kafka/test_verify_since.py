@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
+from rivermouth.storage.lake import Lake
 from rivermouth.testing import create_topic
 from rivermouth.verification import (
     Kind,
@@ -74,14 +75,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 def proved(world: World, since: Since | None = LAST) -> PipelineProof:
     """A verification that records what it proves; of what came since the last, if not told."""
-    proofs = beside_offsets(world.config.folder)
+    proofs = beside_offsets(Lake.of(world.config))
     return verify(world.config, since=since, proofs=proofs).pipelines[0]
 
 
 def on_record(world: World) -> tuple[int, int] | None:
     """The entries up to which all is proved, and was read at once."""
-    known = beside_offsets(world.config.folder).read("p").proved
+    known = beside_offsets(Lake.of(world.config)).read("p").proved
     return None if known is None else (known.last.sequence, known.full_entry)
+
+
+def place(world: World) -> Path:
+    """Where records are kept."""
+    return world.offsets.parent / "proofs"
 
 
 def void(world: World) -> str | None:
@@ -178,17 +184,17 @@ def test_a_restore_makes_a_proof_void_and_then_all_is_read(
 @pytest.mark.thorough
 def test_a_place_that_cannot_be_written_changes_no_verdict(world: World) -> None:
     a_day(world, 2)
-    place = beside_offsets(world.config.folder).folder
-    for file in place.iterdir():
+    folder = place(world)
+    for file in folder.iterdir():
         file.unlink()
-    place.rmdir()
-    place.write_text("no folder", encoding="utf-8")
+    folder.rmdir()
+    folder.write_text("no folder", encoding="utf-8")
     proof = proved(world)
     assert proof.ok
     assert str(proof.read_all).startswith("the recorded proof cannot be read")
     assert proof.recording is not None
     assert str(proof.recording.problem).startswith("the record cannot be written")
-    assert os.path.isfile(place)
+    assert os.path.isfile(folder)
 
 
 @pytest.mark.takes_long("append")
@@ -207,7 +213,7 @@ def test_what_is_wrong_in_older_rows_is_not_seen_and_a_delete_is_named(world: Wo
 def test_since_a_time_covers_what_was_committed_after_it(
     world: World, asked: dict[str, int]
 ) -> None:
-    beside_offsets(world.config.folder).folder.joinpath("p.json").unlink()
+    (place(world) / "p.json").unlink()
     newest = DeltaTable(world.table).history(1)[0]["timestamp"]
     a_day(world, 2)
     asked["records"] = 0

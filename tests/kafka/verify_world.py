@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
+from rivermouth.storage.lake import Lake
 from rivermouth.verification import Bounds, PipelineProof, Since, beside_offsets, verify
 from rivermouth.verification.kafka.client import KafkaSource, client_options
 from rivermouth.verification.proved import Place, Proved
@@ -116,7 +117,7 @@ class World:
         """Verify the pipeline; ``part``: only what came after its first entry."""
         if not part:
             return verify(self.config, bounds=bounds, strict=strict).pipelines[0]
-        folder = beside_offsets(self.config.folder)
+        folder = beside_offsets(Lake.of(self.config))
         folder.write(self.first_entry())
         found = verify(self.config, bounds=bounds, since=Since(), proofs=folder, record=False)
         return found.pipelines[0]

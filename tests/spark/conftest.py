@@ -19,6 +19,7 @@ from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.write.landing import Site
 
@@ -102,6 +103,8 @@ class Bench:
             one_host=True,
             cache=True,
             staging=lambda: self.folder / "stage",
+            store=Store.of_folder(self.folder / table),
+            bad=Store.of_folder(self.folder / f"{table}_quarantine"),
         )
 
     def address(self, table: str) -> Address:

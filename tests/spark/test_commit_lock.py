@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.spark.tables import can_lock, commit_lock, under_commit_lock
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.landings import driver_commits
@@ -44,8 +45,8 @@ def test_while_the_lock_is_held_a_transaction_that_has_begun_does_not_commit(
 
 def test_the_driver_commits_only_while_it_has_the_lock(bench: Bench) -> None:
     table = made(bench)
-    path = table.path.as_posix()
-    files = FilesTable(path, "p", partial(under_commit_lock, bench.spark, path))
+    path, alone = table.path.as_posix(), partial(under_commit_lock, bench.spark)
+    files = FilesTable(Store.of_folder(table.path), "p", partial(alone, path))
     files.newest()
     before = table.version
     with commit_lock(bench.spark, path):
@@ -122,7 +123,7 @@ def test_what_the_jvm_says_of_the_lock_is_not_told_as_a_fault_of_the_disk(bench:
     def gone(act: Callable[[], object]) -> object:
         raise ConnectionRefusedError("Connection refused")
 
-    files = FilesTable(made(bench).path.as_posix(), "p", gone)
+    files = FilesTable(Store.of_folder(made(bench).path), "p", gone)
     files.newest()
     with pytest.raises(ConnectionRefusedError):
         files.also(Commit("WRITE", txns={APP: 1}))

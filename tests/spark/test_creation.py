@@ -16,14 +16,15 @@ from rivermouth.config.columns import SIMPLE
 from rivermouth.errors import TableLocked
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import in_sql, of_lines, schema_of
 from rivermouth.warehouse.delta.log import path_of
-from rivermouth.warehouse.folder import warehouse
-from rivermouth.warehouse.folder.warehouse import table_lock
+from rivermouth.warehouse.lake import warehouse
+from rivermouth.warehouse.lake.warehouse import table_lock
 from rivermouth.warehouse.tables import (
     check_target,
     columns_of,
-    create_in_folder,
+    create_by_commit,
     create_target,
     why_by_spark,
 )
@@ -58,11 +59,11 @@ def test_a_table_of_the_driver_says_what_one_of_spark_says(
     pipeline = of_every_type()
     ours, theirs = tmp_path / "of" / "the" / "driver", tmp_path / "of" / "spark"
     create_target(rivermouth_spark, pipeline, Address(path=str(theirs)))
-    create_in_folder(pipeline, ours)
+    create_by_commit(pipeline, Store.of_folder(ours))
     assert said(ours) == said(theirs)
 
     before = (ours / path_of(0)).read_bytes()
-    create_in_folder(pipeline, ours)  # somebody else is as fast
+    create_by_commit(pipeline, Store.of_folder(ours))  # somebody else is as fast
     assert (ours / path_of(0)).read_bytes() == before
     check_target(rivermouth_spark, pipeline, Address(path=str(ours)))
 

@@ -13,9 +13,10 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config.source import kafka_struct
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.statistics import leaves_of
 from rivermouth.write.files.data_files import DataFile, Files, Folder
-from rivermouth.write.files.statistics import leaves_of
 from tests.spark.conftest import Bench
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -175,7 +176,7 @@ def written(table: DeltaTable, folder: Path) -> list[DataFile]:
     """The rows of a table once more, by ours."""
     definition = DeltaLog.of_folder(Path(table.table_uri.removeprefix("file://"))).definition()
     assert definition is not None
-    into = Folder(str(folder), leaves_of(definition), definition.tight)
+    into = Folder(Store.of_folder(folder), leaves_of(definition), definition.tight)
     files = Files(into, 0)
     [file] = table.file_uris()
     for batch in pq.read_table(file).to_batches():

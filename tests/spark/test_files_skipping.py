@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.statistics import leaves_of
 from rivermouth.write.files.data_files import DataFile, Files, Folder
-from rivermouth.write.files.statistics import leaves_of
 from rivermouth.write.files.table import FilesTable, appended
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
@@ -84,11 +85,11 @@ def a_file_for_each_row(bench: Bench, kinds: list[str], rows: list[str]) -> str:
     for each in (theirs, ours):
         bench.spark.sql(f"CREATE TABLE {each.sql} ({schema}) USING delta")
     bench.spark.sql(f"INSERT INTO {theirs.sql} {' UNION ALL '.join(values)}")
-    table = FilesTable(ours.path, "p")
+    table = FilesTable(Store.of_folder(Path(ours.path)), "p")
     table.newest()
     definition = DeltaLog.of_folder(Path(ours.path)).definition()
     assert definition is not None
-    into = Folder(ours.path, leaves_of(definition), tight=False)
+    into = Folder(table.store, leaves_of(definition), tight=False)
     table.after_others(appended(files(into, DeltaTable(theirs.path).file_uris())))
     return ours.sql
 

@@ -13,8 +13,9 @@ from deltalake import DeltaTable
 
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.offsets_rows import SCHEMA, rows_of
 from rivermouth.warehouse.ports import OffsetsTable
 from tests.builders import (
@@ -100,7 +101,7 @@ def made(
 
 
 def in_folder(path: Path) -> OnDisk:
-    return OnDisk(path, lambda: FolderOffsets(path), spark=False)
+    return OnDisk(path, lambda: LakeOffsets(Store.of_folder(path)), spark=False)
 
 
 def in_catalog(schema: Schema, name: str) -> OnDisk:

@@ -14,8 +14,9 @@ from rivermouth.config import Catalog, Column, Pipeline, Source, TableName, Targ
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitPlan, Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.storage.lake import Lake
 from rivermouth.warehouse.catalog.warehouse import CatalogWarehouse
-from rivermouth.warehouse.folder.warehouse import FolderWarehouse
+from rivermouth.warehouse.lake.warehouse import LakeWarehouse
 from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerLog, Warehouse
 from rivermouth.warehouse.spark_commits import writer_options
@@ -59,7 +60,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param == "folder":
         session: SparkSession = request.getfixturevalue("rivermouth_spark")
         folder = tmp_path_factory.mktemp("warehouse") / "a lake"
-        return Site(FolderWarehouse(session, folder), session, "s", count())
+        return Site(LakeWarehouse(session, Lake.in_folder(folder)), session, "s", count())
     schema: Schema = request.getfixturevalue("schema")
     names = Catalog("spark_catalog", schema.name, "state")
     return Site(CatalogWarehouse(schema.session, names), schema.session, schema.name, count())

@@ -53,7 +53,7 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
     from rivermouth.verification import record_states
 
     config = load_config(file)
-    found = ask(config, secrets=known_secrets(), proofs=record_states(config))
+    found = ask(config, secrets=known_secrets(), proofs=record_states(config, known_secrets()))
     if json:
         as_json(found.as_dict())
     else:
@@ -80,6 +80,7 @@ def verify(
     from rivermouth.run.outcome import NOT_OK, Shares, read_since, verified
     from rivermouth.run.text import as_json
     from rivermouth.schemas.known import schemas_of
+    from rivermouth.storage.lake import Lake
     from rivermouth.verification import beside_offsets
     from rivermouth.verification import verify as verify_pipelines
 
@@ -90,7 +91,7 @@ def verify(
         secrets=known_secrets(),
         strict=strict,
         since=read_since(since, time.time()),
-        proofs=beside_offsets(config.folder),
+        proofs=beside_offsets(Lake.of(config, known_secrets())),
         record=record,
         processes=processes or _at_once(),
         schemas=schemas_of(config, known_secrets(), scratch_root()),
@@ -110,7 +111,7 @@ def sql(file: ConfigFile, statement: Statement, json: AsJson = False) -> None:
     from rivermouth.operate.sql import query
     from rivermouth.run.text import as_json, query_table
 
-    found = query(load_config(file), statement)
+    found = query(load_config(file), statement, known_secrets())
     if json:
         as_json(found.as_dicts())
     else:
@@ -128,7 +129,7 @@ def rebuild(file: ConfigFile) -> None:
     from rivermouth.local.commands import typed
     from rivermouth.operate.rebuild import rebuild_offsets
 
-    for name, entries in rebuild_offsets(load_config(file)).items():
+    for name, entries in rebuild_offsets(load_config(file), known_secrets()).items():
         typer.echo(f"{name}: {entries:,} entries")
     typer.echo(f"OK. Next: {typed('verify', file)}")
 

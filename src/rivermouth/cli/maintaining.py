@@ -43,7 +43,12 @@ def maintain(
     check_retention(retain_hours)
     with local_spark(config, console(stderr=True), known_secrets(), ()) as spark:
         maintenance = Maintenance(
-            config, spark, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
+            config,
+            spark,
+            scratch_root(),
+            retain_hours=retain_hours,
+            dry_run=dry_run,
+            secrets=known_secrets(),
         )
         reports = maintenance.pipelines(names)
     if json:

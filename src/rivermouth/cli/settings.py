@@ -51,7 +51,7 @@ def load_local(file: Path, remedy: str = "") -> Config:
     no job of the bundle does it.
     """
     config = load_config(file)
-    _ = config.folder_or(remedy) if remedy else config.folder
+    _ = config.files_or(remedy) if remedy else config.files
     return config
 
 
@@ -74,7 +74,7 @@ def validate(file: ConfigFile) -> None:
         from rivermouth.operate.facts import idle_starts
         from rivermouth.protocol.starts import OVER
 
-        for name in idle_starts(config):
+        for name in idle_starts(config, known_secrets()):
             typer.echo(f"{name}: {OVER}")
     typer.echo(f"Next: {typed('doctor', file)}")
 

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rivermouth.config import models, problems, rules
+from rivermouth.config.bucket import Bucket
 from rivermouth.config.models import Config
 from rivermouth.config.names import Catalog
 from rivermouth.config.pipeline import Pipeline
@@ -235,12 +236,13 @@ _EXPECTED = {
 class Unsaid:
     """A pipeline whose file names no ``schema``.
 
-    ``settings`` are its sound ones by their paths, see ``valid_settings``. ``warehouse`` and
-    ``registry`` are those of the file; None: there is none, or it is faulty.
+    ``settings`` are its sound ones by their paths, see ``valid_settings``. ``warehouse``,
+    ``storage`` and ``registry`` are those of the file; None: there is none, or it is faulty.
     """
 
     settings: Mapping[str, Any]
-    warehouse: Path | Catalog | None
+    warehouse: Path | Bucket | Catalog | None
+    storage: models.Storage | None
     registry: models.SchemaRegistry | None
 
 
@@ -339,7 +341,7 @@ def _told(
             continue
         its = valid_settings(Pipeline, each, context=context)
         try:
-            told = columns_of(Unsaid(its, sound("warehouse"), sound("schema_registry")))
+            told = columns_of(Unsaid(its, *map(sound, ("warehouse", "storage", "schema_registry"))))
         except Refused as refused:
             yield from ((("pipelines", name), fault) for fault in refused.faults)
             continue

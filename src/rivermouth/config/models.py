@@ -12,19 +12,21 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, model_validator
 
-from rivermouth.config.names import TableName, offsets_table_faults
+from rivermouth.config.bucket import Bucket, storage_faults
+from rivermouth.config.names import Catalog, TableName, offsets_table_faults
 from rivermouth.config.options import catalog_faults
 from rivermouth.config.pipeline import TEN_SECONDS, Pipeline, Pipelines, RetryTimes, Trigger
 from rivermouth.config.problems import checked, closest
 from rivermouth.config.retry import Retry
 from rivermouth.config.secret import Secret, SecretName, Secrets
 from rivermouth.config.settings import InPlace, Model, Unwritten, given
-from rivermouth.config.shared_rules import shared_faults, without_registry
+from rivermouth.config.shared_rules import in_bucket, shared_faults, without_registry
 from rivermouth.config.value_types import (
     KafkaOptions,
     OffsetsRetention,
     RegistryOptions,
     SparkConf,
+    StorageOptions,
     Version,
     Warehouse,
 )
@@ -77,6 +79,12 @@ class SchemaRegistry(Client):
         return str(self.options["url"])
 
 
+class Storage(Client):
+    """Options of the client of an object store, as object_store calls them."""
+
+    options: Annotated[StorageOptions, InPlace()]
+
+
 C = TypeVar("C", bound=Client)
 
 
@@ -98,8 +106,14 @@ class Config(Model):
         " the schemas are that framed values name.",
     )
     warehouse: Warehouse = Field(
-        description="Where the tables are: in a folder, or on Databricks in a catalog.",
-        examples=["./lake", {"catalog": "main"}],
+        description="Where the tables are: in a folder, in a bucket of an object store, or on"
+        " Databricks in a catalog.",
+        examples=["./lake", "s3://bucket/lake", {"catalog": "main"}],
+    )
+    storage: Storage | None = Field(
+        default=None,
+        description="Options of the client of the object store, see docs/stores.md. What it lacks"
+        " is taken from the platform.",
     )
     trigger: Trigger = TEN_SECONDS
     retry: RetryTimes = Retry()
@@ -117,24 +131,25 @@ class Config(Model):
     path: Annotated[Path, Unwritten()]
 
     @property
-    def folder(self) -> Path:
-        """The folder of the tables. Raises ConfigError where they are in a catalog."""
-        return self.folder_or(_IN_A_CATALOG)
+    def files(self) -> Path | Bucket:
+        """Where the tables lie as files. Raises ConfigError where they are in a catalog."""
+        return self.files_or(_IN_A_CATALOG)
 
-    def folder_or(self, remedy: str) -> Path:
+    def files_or(self, remedy: str) -> Path | Bucket:
         """The same; ``remedy`` is what the error tells to do."""
-        if isinstance(self.warehouse, Path):
+        if not isinstance(self.warehouse, Catalog):
             return self.warehouse
         where = f"{self.path}: the tables are in the catalog {self.warehouse.catalog}"
-        raise ConfigError((f"{where}, and this command needs a folder — {remedy}",))
+        raise ConfigError((f"{where}, and this command needs them as files — {remedy}",))
 
     def without_secrets(self) -> Config:
         """Without options whose values are a ``Secret``, which cannot be pickled."""
-        registry = self.schema_registry
+        registry, storage = self.schema_registry, self.storage
         return self.model_copy(
             update={
                 "kafka": _without_secrets(self.kafka),
                 "schema_registry": registry and _without_secrets(registry),
+                "storage": storage and _without_secrets(storage),
             }
         )
 
@@ -180,7 +195,10 @@ class Config(Model):
         found = {name: given(pipeline) for name, pipeline in self.pipelines.items()}
         spark = catalog_faults(self.warehouse, self.spark)
         schemas = [] if self.schema_registry else without_registry(found)
-        return checked(self, [*shared_faults(found), *ours, *spark, *schemas])
+        options = None if self.storage is None else self.storage.options
+        stored = [*storage_faults(self.warehouse, options)]
+        stored += in_bucket(found) if isinstance(self.warehouse, Bucket) else ()
+        return checked(self, [*shared_faults(found), *ours, *spark, *schemas, *stored])
 
 
 _IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from rivermouth.config.logins import BELONGS_TO_LOGIN, login_faults
+from rivermouth.config.names import Catalog
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.secret import Secret, sensitive
 from rivermouth.config.values import KAFKA_NOT_YOURS, check_servers, not_yours
@@ -143,7 +143,7 @@ def check_spark_names(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 def catalog_faults(warehouse: object, conf: Mapping[str, str]) -> Iterator[Fault]:
     """A fault where there are settings and the tables are in a catalog, not in a folder."""
-    if conf and not isinstance(warehouse, Path):
+    if conf and isinstance(warehouse, Catalog):
         message = "{path} has no meaning where the tables are in a catalog"
         fix = "set it for the cluster of the job: spark_conf"
         yield Fault(Kind.NOT_YOURS, message, path=("spark",), fix=fix, at_key=True)

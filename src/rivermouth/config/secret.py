@@ -117,7 +117,7 @@ _REFERENCE = re.compile(
     r"|\$\{(?P<kind>[A-Za-z]+:)?"
 )
 KNOWN = (
-    "write ${env:NAME} or ${env:NAME:-default}, under kafka: and schema_registry: also "
+    "write ${env:NAME} or ${env:NAME:-default}, under kafka:, schema_registry: and storage: also "
     "${secret:scope/key}, "
     "or $${ for a literal ${"
 )
@@ -174,7 +174,7 @@ def _replaced(
     if match["secret"] is not None:
         if not may_refer:
             fix = "write the option at the top of the file, in its section"
-            message = "{path} cannot be a secret: options under kafka: and schema_registry: can"
+            message = "{path} cannot be a secret: only options of clients can"
             raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
         name = substitute(match["secret"], environ, secret=secret)
         if not re.fullmatch(NAME, str(name)):

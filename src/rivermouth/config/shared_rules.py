@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping
 from rivermouth.config.encoding import Framing, framing_of
 from rivermouth.config.formats import FORMATS
 from rivermouth.config.problems import Fault, KeyPath, Kind, listed
+from rivermouth.config.properties import not_replacing, understood
 from rivermouth.config.registry import SHAPES
 from rivermouth.config.settings import Given
 from rivermouth.config.topics import Topics
+from rivermouth.config.totals import why_spark
+from rivermouth.config.values import Commit
 
 AGREED = {
     "target.table": "spelling of the name",
@@ -51,6 +54,37 @@ def without_registry(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             message = "{path} is {value}, whose keys name their schema by a number"
             path = ("pipelines", name, "source", "key")
             yield Fault(Kind.BAD_VALUE, message, path=path, fix="add a section schema_registry:")
+
+
+def in_bucket(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    """What asks for commits of Spark, which makes none in an object store.
+
+    Of two drivers that it lets write one version there, one loses its commit.
+    """
+    for name, pipeline in pipelines.items():
+        path: KeyPath = ("pipelines", name, "target")
+        for step, message in _by_spark(pipeline):
+            message = f"{{path}} {message}, and Spark commits nothing in an object store"
+            yield Fault(Kind.BAD_VALUE, message, path=(*path, *step), fix="see docs/stores.md")
+
+
+def _by_spark(pipeline: Given) -> Iterator[tuple[KeyPath, str]]:
+    if pipeline.get("target.commit") is Commit.SPARK:
+        yield ("commit",), "is {value}"
+    if pipeline.get("target.cluster_by"):
+        yield ("cluster_by",), "is for OPTIMIZE by Spark"
+    properties = pipeline.get("target.properties") or {}
+    mode = SHAPES.by_name.get(pipeline.get("target.mode", ""))
+    refused = [*not_replacing(properties)] if mode is not None and mode.keyed else []
+    for each, value in properties.items():
+        if each.lower().startswith("delta.") and not understood(each, value):
+            yield ("properties", each), "is not understood with this value"
+        elif each in refused:
+            yield ("properties", each), "lets no rows be replaced by files"
+    columns = {each.name: each for each in pipeline.get("schema") or ()}
+    known = [e for e in pipeline.get("target.metrics") or () if e.column in (None, *columns)]
+    if mode is not None and mode.totals and (why := why_spark(known, [*columns.values()])):
+        yield ("metrics",), f"asks for Spark: {why}"
 
 
 def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:

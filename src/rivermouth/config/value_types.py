@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
+from rivermouth.config.bucket import Bucket, read_storage
 from rivermouth.config.columns import Column, read_columns
 from rivermouth.config.formats import FORMATS
 from rivermouth.config.names import (
@@ -112,7 +113,16 @@ def _registry() -> Schema:
     }
 
 
-def _read_warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
+def _storage() -> Schema:
+    option = {
+        "description": "An option of the client. A secret is written as a reference.",
+        "examples": ["http://localhost:9000", "${secret:scope/key}", "${env:NAME}"],
+        **_OPTION,
+    }
+    return {"type": "object", "additionalProperties": option}
+
+
+def _read_warehouse(value: object, info: ValidationInfo) -> Path | Bucket | Catalog:
     if isinstance(value, Catalog):
         return value
     if isinstance(value, Mapping):
@@ -251,8 +261,26 @@ Folder = Annotated[
         }
     ),
 ]
+Address = Annotated[
+    Bucket,
+    WithJsonSchema(
+        {
+            "description": "The address of a bucket of an object store, and a prefix in it.",
+            "examples": ["s3://bucket/lake"],
+            "pattern": "^(s3a?|az|abfss?|gs)://",
+            **_TEXT,
+        }
+    ),
+]
+StorageOptions = Annotated[
+    Mapping[str, str | Secret],
+    BeforeValidator(read_storage),
+    Written(_storage, "mapping", verbatim=True),
+]
 Warehouse = Annotated[
-    Folder | Catalog, BeforeValidator(_read_warehouse), Written(word="folder, or mapping")
+    Folder | Address | Catalog,
+    BeforeValidator(_read_warehouse),
+    Written(word="folder, address or mapping"),
 ]
 LedgerName = Annotated[
     str,

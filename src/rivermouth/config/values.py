@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from rivermouth.config.bucket import Bucket, read_bucket
 from rivermouth.config.problems import Fault, Kind, Refused, checked, closest, repeated
 
 
@@ -228,20 +229,20 @@ def shown_duration(value: timedelta) -> str:
     return f"{milliseconds // _UNITS[unit]}{unit}"
 
 
-def read_warehouse(value: object, folder: Path | None) -> Path:
-    """An absolute folder, by a path that all libraries read in the same way; raises ``Refused``.
+def read_warehouse(value: object, folder: Path | None) -> Path | Bucket:
+    """A bucket, or an absolute folder, by a path that all libraries read in the same way.
 
-    A relative text is resolved against ``folder``.
+    A relative text is resolved against ``folder``. Raises ``Refused``.
     """
-    if isinstance(value, Path) and value.is_absolute():
+    if isinstance(value, Bucket) or (isinstance(value, Path) and value.is_absolute()):
         return value
     if not isinstance(value, str):
         raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a folder, not {value}"))
     message = "{path} must be a folder, not {value}"
     if not value.strip() or "\0" in value:
         raise Refused(Fault(Kind.BAD_VALUE, message))
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", value):
-        raise Refused(Fault(Kind.BAD_VALUE, message, fix="write a path without a scheme"))
+    if (bucket := read_bucket(value)) is not None:
+        return bucket
     if value.startswith("~"):
         raise Refused(Fault(Kind.BAD_VALUE, message, fix="write ${env:HOME} instead of ~"))
     path = Path(value) if folder is None else folder / value

@@ -245,7 +245,7 @@ class _Reader:
             text = text.replace("\a", "")  # so ruamel marks where it folded
         raw = self._text[node.start_mark.index : node.end_mark.index]
         secret = any(isinstance(step, str) and sensitive(step) for step in path)
-        in_client = path[:1] in (("kafka",), ("schema_registry",))
+        in_client = path[:1] in (("kafka",), ("schema_registry",), ("storage",))
         try:
             replaced = substitute(text, self._environ, secret=secret, may_refer=in_client)
         except Refused as refused:

@@ -33,7 +33,8 @@ from rivermouth.run.starting import (
 )
 from rivermouth.run.tables import status_table
 from rivermouth.schemas.known import schemas_of
-from rivermouth.verification import ProofFiles, Verification, beside_offsets, record_states
+from rivermouth.storage.lake import Lake
+from rivermouth.verification import ProofFiles, Proofs, Verification, beside_offsets, record_states
 from rivermouth.verification import verify as verify_pipelines
 from rivermouth.verification.tables.catalog import CatalogTables
 
@@ -108,7 +109,11 @@ def status(
     ConfigError, also where the tables are in a catalog.
     """
     known = _loaded(config, environ, folder)
-    found = ask(known, secrets=secrets or secrets_here(), proofs=record_states(known))
+    found = ask(
+        known,
+        secrets=secrets or secrets_here(),
+        proofs=record_states(known, secrets or secrets_here()),
+    )
     return _ShownStatus(found.pipelines)
 
 
@@ -141,13 +146,14 @@ def verify(
     names = known.selected(select, "select")
     moment = read_since(since, time.time(), "since")
     tables, where = None, known.warehouse
+    proofs: Proofs
     if isinstance(where, Catalog):
         require_spark()
         session = spark if spark is not None else session_there()
         tables = CatalogTables(where, lambda statement: session.sql(statement).toArrow())
         proofs = ProofFiles(volume_folder(where) / "proofs")
     else:
-        proofs = beside_offsets(where)
+        proofs = beside_offsets(Lake.of(known, secrets or secrets_here()))
     found = verify_pipelines(
         known,
         names,

@@ -12,7 +12,8 @@
     │   ├── SecretUnavailable  RM207          a secret cannot be read
     │   ├── UpsertUnsupported  RM208          the engine does not replace rows by key
     │   ├── SinkUnsupported    RM209          the platform cannot send as configured
-    │   └── WorkersUnfit       RM210          Spark's Python workers lack a package, or differ
+    │   ├── WorkersUnfit       RM210          Spark's Python workers lack a package, or differ
+    │   └── StoreRefused       RM211          the object store refuses, or loses commits
     ├── SourceError            RM3xx  exit 1  Kafka, or the registry, did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -56,11 +57,11 @@
     │   └── ReplayRefused      RM705          records that may not be applied once more there
     ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
     │   ├── LogUnreadable      RM801          the log of a table could not be read
-    │   └── OffsetsUnreadable  RM802          the offsets table could not be read
+    │   ├── OffsetsUnreadable  RM802          the offsets table could not be read
+    │   └── StoreUnreachable   RM803          the object store gives no answer
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they go to quarantine under a code RM6xx (``config.formats``). Each
-error says what was expected and found, where, and what to do; docs/errors.md explains each code.
+Bad *records* never raise: they go to quarantine under a code RM6xx. docs/errors.md explains each.
 """
 
 from __future__ import annotations
@@ -299,8 +300,7 @@ class SinkUnsupported(SetupError):
 class WorkersUnfit(SetupError):
     code = "RM210"
     default_remedy = (
-        "Install where Spark's tasks run what the driver has: the same version of rivermouth with"
-        " its packages, and those of your own code; then run again"
+        "Install where Spark's tasks run what the driver has: packages and your own code"
     )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +24,16 @@ from pyroaring import BitMap64
 from rivermouth.errors import CommitConflict, LedgerBroken, LogUnreadable
 from rivermouth.operate.optimize import RETENTION, Files, Tag, hours, orphaned
 from rivermouth.protocol.ways import why_not
+from rivermouth.storage.store import Store, Stored
 from rivermouth.warehouse.delta.actions import AddFile, Commit
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import Store, Stored
+from rivermouth.warehouse.delta.partitions import Partition
+from rivermouth.warehouse.delta.rows import read_columns
 from rivermouth.warehouse.delta.vectors import deleted_rows
 from rivermouth.write.files import data_files
 from rivermouth.write.files.bad_records import folder_of
 from rivermouth.write.files.compaction import Nobody, commit_of, rewritten
-from rivermouth.write.files.data_files import read_columns
 from rivermouth.write.files.due import TARGET_BYTES, due
-from rivermouth.write.files.partitions import Partition
 from rivermouth.write.files.table import FilesTable
 
 
@@ -76,26 +75,26 @@ Known = Callable[[Collection[int]], Mapping[int, str]]
 """The commits that stand, by their sequences, of these."""
 
 
-def understood(path: str, *, partitioned: bool = True) -> bool:
-    """Whether there is a table at ``path`` that commits of ours may change; if it may be
+def understood(store: Store, *, partitioned: bool = True) -> bool:
+    """Whether there is a table in ``store`` that commits of ours may change; if it may be
     ``partitioned``.
 
     One whose log cannot be read is left to Spark, which says why.
     """
     with suppress(LogUnreadable, LedgerBroken):
-        found = DeltaLog.of_folder(Path(path)).definition()
+        found = DeltaLog(store).definition()
         return found is not None and not why_not(found) and (partitioned or not found.partitions)
     return False
 
 
 @dataclass(frozen=True)
 class ByFiles:
-    """Upkeep of the table at ``path``, which is ``understood``. ``now_ms``: since 1970.
+    """Upkeep of the table in ``store``, which is ``understood``. ``now_ms``: since 1970.
 
     Raises what ``FilesTable`` does, and CommitConflict where others commit meanwhile.
     """
 
-    path: str
+    store: Store
     now_ms: int
 
     def retention(self) -> str | None:
@@ -132,14 +131,14 @@ class ByFiles:
         return number
 
     def _table(self) -> FilesTable:
-        table = FilesTable(self.path, self.path, files=True)
+        table = FilesTable(self.store, self.store.where, files=True)
         table.newest()
         return table
 
 
-def committed(path: str, pipeline: str, sequences: Collection[int]) -> dict[int, str]:
-    """What the offsets table at ``path`` knows of these entries: commits by sequences."""
-    log = DeltaLog(FilesTable(path, path).log.store, files=True)
+def committed(store: Store, pipeline: str, sequences: Collection[int]) -> dict[int, str]:
+    """What the offsets table in ``store`` knows of these entries: commits by sequences."""
+    log = DeltaLog(store, files=True)
     log.follow()
     found = dict[int, str]()
     for each in log.state.current.values():
@@ -185,7 +184,7 @@ def _compact(table: FilesTable) -> int:
 
 
 def _writer(table: FilesTable, within: Partition) -> data_files.Files:
-    return data_files.Files(folder_of(table.path, table.definition()), 0, within)
+    return data_files.Files(folder_of(table.store, table.definition()), 0, within)
 
 
 def _old(log: DeltaLog, file: AddFile, pipeline: str, until: datetime) -> pa.Table:

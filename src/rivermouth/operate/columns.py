@@ -7,10 +7,9 @@ there yet those of the newest schema that the registry has. So no run changes co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from rivermouth.config import Secrets
+from rivermouth.config import Catalog, Secrets
 from rivermouth.config.encoding import schema_text
 from rivermouth.config.envelope import OPERATION, Envelope, placed
 from rivermouth.config.formats import FORMATS, Format
@@ -21,6 +20,7 @@ from rivermouth.config.registry import SHAPES, resolve
 from rivermouth.config.values import OnDelete
 from rivermouth.schemas.registry import Registry
 from rivermouth.schemas.whole import text_of
+from rivermouth.storage.lake import Lake
 from rivermouth.warehouse.delta.actions import in_sql
 from rivermouth.warehouse.delta.log import DeltaLog
 
@@ -46,9 +46,11 @@ def columns_of(unsaid: Unsaid, secrets: Callable[[], Secrets]) -> str | None:
         except (OSError, ValueError):  # a rule says why
             return None
         return _of_records(known, its, str(text), its.get("source.message") or "")
-    if not isinstance(unsaid.warehouse, Path) or "target.table" not in its:
+    where = unsaid.warehouse
+    if where is None or isinstance(where, Catalog) or "target.table" not in its:
         return None
-    there = DeltaLog.of_folder(its["target.table"].path(unsaid.warehouse)).definition()
+    lake = Lake.at(where, unsaid.storage, secrets)
+    there = DeltaLog(lake.store(its["target.table"])).definition()
     if there is not None:
         return _of_table(there.schema)
     if unsaid.registry is None or "source.topics" not in its:

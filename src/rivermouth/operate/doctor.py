@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rivermouth.config.bucket import Bucket
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.commands import typed
 from rivermouth.local.jars import Progress, jars
@@ -115,9 +116,11 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
     if config is None:
         return
     for name, pipeline in config.pipelines.items():
-        yield _attempt(f"pipeline {name}", partial(_kinds, config, pipeline))
+        yield _attempt(f"pipeline {name}", partial(_kinds, config, pipeline, secrets))
     if isinstance(config.warehouse, Path):
         yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
+    elif isinstance(config.warehouse, Bucket):
+        yield _attempt("warehouse", partial(_bucket, config, secrets))
     for name, pipeline in config.pipelines.items():
         if pipeline.format.schema_text is not None:
             yield _attempt(f"schemas of {name}", partial(_schemas, config, pipeline, secrets))
@@ -176,12 +179,23 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
     return Check(name, free >= FREE_BYTES, text, f"Free {FREE_BYTES / 1e9:.0f} GB, or: {fix}")
 
 
-def _kinds(config: Config, pipeline: Pipeline) -> str:
+def _bucket(config: Config, secrets: Secrets) -> str:
+    """Whether the object store can hold tables."""
+    from rivermouth.storage.lake import Lake
+    from rivermouth.storage.trial import tried
+
+    lake = Lake.of(config, secrets)
+    tried(lake)
+    return f"{lake.url}: writable, and one of several writers wins"
+
+
+def _kinds(config: Config, pipeline: Pipeline, secrets: Secrets) -> str:
     """The registered kinds that a pipeline uses on this machine; every part is imported."""
     from rivermouth.config.pipeline import check_platform
     from rivermouth.config.platforms import platform_of
     from rivermouth.config.registry import LANDINGS, own, resolve
     from rivermouth.operate.facts import way_now
+    from rivermouth.storage.lake import Lake
 
     platform = platform_of()
     check_platform(pipeline, platform)
@@ -194,7 +208,7 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
     function = pipeline.target.foreach_partition
     for code in filter(None, (pipeline.transform, function)):
         own(code)
-    way = way_now(config, pipeline)
+    way = way_now(pipeline, Lake.if_any(config, secrets))
     if shape.sends:
         to = ", ".join(pipeline.target.kafka or (function or "",))
         sent = f"format {known.name}, records are sent to {to}, {pipeline.delivery.value}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
-from rivermouth.config import Config, Pipeline, Secrets, Topics
+from rivermouth.config import Config, Pipeline, Secrets, Topics, unresolved
 from rivermouth.config.platforms import LOCAL
 from rivermouth.config.registry import FILES, LANDINGS, SEND
 from rivermouth.errors import (
@@ -36,9 +35,10 @@ from rivermouth.protocol.ways import (
     way_of,
 )
 from rivermouth.spark.tables import pins_threads
+from rivermouth.storage.lake import Lake
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import ENGINE, DeltaLog
-from rivermouth.warehouse.delta.store import Store
-from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.warehouse.lake.offsets import ledger_of
 from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 
@@ -197,39 +197,38 @@ def assessed(
     return look(store, pipeline, ledger, judge)
 
 
-def idle_starts(config: Config) -> list[str]:
+def idle_starts(config: Config, secrets: Secrets = unresolved) -> list[str]:
     """The pipelines whose ``start`` has no effect any more.
 
     Their ledgers tell it, as far as they can be read: none where the tables are in a catalog.
     """
-    if not isinstance(config.warehouse, Path):
-        return []
-    found: list[str] = []
-    for each in config.pipelines.values():
-        if "start" in each.source.model_fields_set:
-            ledger = ledger_or_fault(folder_ledger(config.warehouse, each), each)
+    found, lake = list[str](), Lake.if_any(config, secrets)
+    for each in config.pipelines.values() if lake else ():
+        if lake and "start" in each.source.model_fields_set:
+            ledger = ledger_or_fault(ledger_of(lake, each), each)
             if isinstance(ledger, LedgerSnapshot) and start_is_over(each, ledger.newest):
                 found.append(each.name)
     return found
 
 
-def way_now(config: Config, pipeline: Pipeline, log: LedgerLog | None = None) -> Way | None:
+def way_now(pipeline: Pipeline, lake: Lake | None, log: LedgerLog | None = None) -> Way | None:
     """That, on one machine; None where the mode leaves no choice.
 
-    A table that does not exist or cannot be read says nothing. ``log`` is that of the table, where
-    somebody has read it already.
+    ``lake``: where the tables lie as files (None: they are in a catalog). A table that does not
+    exist or cannot be read says nothing. ``log`` is that of the table, where somebody has read it
+    already.
     """
     shape = pipeline.shape
     if LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends).name not in (FILES, SEND):
         return None
     table = pipeline.target.table
-    if not isinstance(config.warehouse, Path):
+    if lake is None:
         return way_of(pipeline, ELSEWHERE)
-    known, folder = way_of(pipeline, "" if pins_threads() else UNPINNED), config.warehouse
+    known = way_of(pipeline, UNPINNED if lake.folder and not pins_threads() else "")
     if known.reason:
         return known
-    read = log if isinstance(log, DeltaLog) else DeltaLog.of_folder(table.path(folder))
-    of_bad = DeltaLog.of_folder(table.quarantine.path(folder))
+    read = log if isinstance(log, DeltaLog) else DeltaLog(lake.store(table))
+    of_bad = DeltaLog(lake.store(table.quarantine))
     bad = None if shape.sends else _definition(of_bad)
     return way_into(known, _definition(read), bad, replaced(pipeline))
 

@@ -11,6 +11,7 @@ whose log may not bear more commits is left alone, see ``maintainable``.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Config, Pipeline
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, TableName, unresolved
 from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
+from rivermouth.errors.store import StoreRefused
 from rivermouth.local.scratch import remove_dead, remove_old
 from rivermouth.operate.by_files import ByFiles, committed, understood
 from rivermouth.operate.facts import look
@@ -43,6 +44,8 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.spark.errors import translate
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.warehouse import warehouse_of
@@ -148,7 +151,8 @@ class Maintenance:
     ``spark`` is asked for tables that only Spark can maintain. A table that pipelines share, as
     they all do the offsets table, is maintained with the first of them. ``retain_hours``: a table
     that keeps old files for less is refused. ``dry_run`` looks and does nothing. ``clock`` is in
-    seconds since 1970. Raises ConfigError for a retention below the floor.
+    seconds since 1970; ``secrets`` reads those that the configuration only
+    names. Raises ConfigError for a retention below the floor.
     """
 
     def __init__(
@@ -160,6 +164,7 @@ class Maintenance:
         retain_hours: int = WEEK_HOURS,
         dry_run: bool = False,
         clock: Callable[[], float] = time.time,
+        secrets: Secrets = unresolved,
     ) -> None:
         check_retention(retain_hours)
         self._config = config
@@ -169,9 +174,9 @@ class Maintenance:
         self._dry_run = dry_run
         self._now = clock()
         self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
-        self._warehouse = warehouse_of(config, self._spark)
-        self._offsets = self._warehouse.offsets()
-        self._maintained: set[Address] = set()
+        self._warehouse = warehouse_of(config, self._spark, secrets)
+        self._offsets = self._in(self._warehouse.offsets(), OFFSETS_TABLE)
+        self._maintained: set[_Table] = set()
 
     def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
         """Maintain the named pipelines one after another; an error ends only its own.
@@ -202,23 +207,23 @@ class Maintenance:
 
     def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
         """All tables of a pipeline; what goes wrong with one is raised after the others."""
-        target = self._warehouse.address(pipeline.target.table)
+        target = self._at(pipeline.target.table)
         if not self._exists(target):
             return
         found = self._entries(pipeline)
-        quarantine = self._warehouse.address(pipeline.target.table.quarantine)
+        quarantine = self._at(pipeline.target.table.quarantine)
         first: Exception | None = None
-        for address in (target, quarantine, self._offsets):
-            if not self._exists(address):
+        for table in (target, quarantine, self._offsets):
+            if not self._exists(table):
                 continue
-            if address == target and found.quiet:
-                done.append(TableReport(_short(address), quiet=found.quiet))
+            if table == target and found.quiet:
+                done.append(TableReport(_short(table), quiet=found.quiet))
                 continue
-            upkeep = self._upkeep(address)
-            self._check_retention(upkeep, _short(address))
+            upkeep = self._upkeep(table)
+            self._check_retention(upkeep, _short(table))
             try:
                 known = found.commits.get(pipeline.ledger_name, {})
-                done.append(self._table(pipeline, address, upkeep, known))
+                done.append(self._table(pipeline, table, upkeep, known))
             except (
                 PySparkException,
                 DeltaError,
@@ -229,16 +234,16 @@ class Maintenance:
             raise first
 
     def _table(
-        self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
+        self, pipeline: Pipeline, table: _Table, upkeep: Upkeep, entries: Mapping[int, str]
     ) -> TableReport:
         """Orphans before files, so that files are not made large to be written anew."""
-        quarantine = address == self._warehouse.address(pipeline.target.table.quarantine)
-        orphans = self._orphans(pipeline, address, entries) if quarantine else 0
+        quarantine = table == self._at(pipeline.target.table.quarantine)
+        orphans = self._orphans(pipeline, table, entries) if quarantine else 0
         files = Files()
-        if address not in self._maintained:
-            self._maintained.add(address)
+        if table not in self._maintained:
+            self._maintained.add(table)
             files = upkeep.carry_out(dry_run=self._dry_run)
-        return TableReport(_short(address), files.compacted, files.removed, orphans)
+        return TableReport(_short(table), files.compacted, files.removed, orphans)
 
     def _check_retention(self, upkeep: Upkeep, table: str) -> None:
         """Refuse a table that lets go of old files sooner than we were told to keep them."""
@@ -256,39 +261,47 @@ class Maintenance:
         ledgers = [(each, self._warehouse.ledger(each)) for each in writers]
         return maintainable(ledgers, self._now)
 
-    def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
+    def _orphans(self, pipeline: Pipeline, quarantine: _Table, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
         name = pipeline.ledger_name
-        if quarantine.path and understood(quarantine.path, partitioned=False):
-            upkeep = ByFiles(quarantine.path, int(self._now * 1000))
+        offsets = self._offsets
+        if quarantine.store and offsets.store and understood(quarantine.store, partitioned=False):
+            upkeep, recorded = ByFiles(quarantine.store, int(self._now * 1000)), offsets.store
 
             def known(sequences: Collection[int]) -> Mapping[int, str]:
                 forgotten = {*sequences} - entries.keys()
-                older = committed(self._offsets.path, name, forgotten) if forgotten else {}
+                older = committed(recorded, name, forgotten) if forgotten else {}
                 return {**older, **entries}
 
             return upkeep.remove_orphans(name, self._until, known, dry_run=self._dry_run)
         return remove_orphans(
             self._spark.session(),
-            quarantine,
+            quarantine.by_spark(),
             name,
             self._until,
             entries=entries,
-            offsets=self._offsets if self._exists(self._offsets) else None,
+            offsets=offsets.address if self._exists(offsets) else None,
             dry_run=self._dry_run,
         )
 
-    def _exists(self, address: Address) -> bool:
-        if address.path:
-            return DeltaTable.is_deltatable(address.path)
-        return self._spark.session().catalog.tableExists(address.sql)
+    def _at(self, table: TableName) -> _Table:
+        return self._in(self._warehouse.address(table), table)
 
-    def _upkeep(self, address: Address) -> Upkeep:
-        if address == self._offsets and address.path:
-            return ByDeltalake(address.path)
-        if address.path and understood(address.path):
-            return ByFiles(address.path, int(self._now * 1000))
-        return BySpark(self._spark.session(), address)
+    def _in(self, address: Address, table: TableName) -> _Table:
+        lake = self._warehouse.lake
+        return _Table(address, None if lake is None else lake.store(table))
+
+    def _exists(self, table: _Table) -> bool:
+        if table.store is not None:
+            return DeltaLog(table.store).definition() is not None
+        return self._spark.session().catalog.tableExists(table.address.sql)
+
+    def _upkeep(self, table: _Table) -> Upkeep:
+        if table == self._offsets and table.store is not None:
+            return ByDeltalake(table.store)
+        if table.store is not None and understood(table.store):
+            return ByFiles(table.store, int(self._now * 1000))
+        return BySpark(self._spark.session(), table.by_spark())
 
     def _clear_scratch(self) -> None:
         """Remove what dead runs left: a run does so too, when it begins."""
@@ -300,9 +313,24 @@ class Maintenance:
             remove_old(shared)
 
 
-def _short(address: Address) -> str:
+@dataclass(frozen=True)
+class _Table:
+    """Where a table is; ``store`` is None in a catalog."""
+
+    address: Address
+    store: Store | None
+
+    def by_spark(self) -> Address:
+        """Where Spark finds it. Raises StoreRefused for one in an object store."""
+        if self.store is not None and self.store.folder is None:
+            raise StoreRefused.of_spark(self.store.where, "it asks for more than is understood")
+        return self.address
+
+
+def _short(table: _Table) -> str:
     """``schema.table``, as configurations and queries say it."""
-    return ".".join((address.name or Path(address.path).parts)[-2:])
+    address = table.address
+    return ".".join((address.name or address.path.replace(os.sep, "/").split("/"))[-2:])
 
 
 def _lost_to_others(where: str, error: RivermouthError) -> CommitConflict:

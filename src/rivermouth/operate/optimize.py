@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.protocol.ways import interval_s
 from rivermouth.spark.tables import Address, literal
+from rivermouth.storage.store import Store
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """The property. Seven days where it is not set."""
@@ -90,19 +90,19 @@ class BySpark:
 
 @dataclass(frozen=True)
 class ByDeltalake:
-    """Upkeep of a table at a path that other processes write with deltalake meanwhile.
+    """Upkeep of a table of a lake that other processes write with deltalake meanwhile.
 
     On a local file system Spark's commits and theirs would not exclude each other; among
     themselves theirs do. Raises DeltaError.
     """
 
-    path: str
+    store: Store
 
     def retention(self) -> str | None:
-        return DeltaTable(self.path).metadata().configuration.get(RETENTION)
+        return self.store.delta_rs().metadata().configuration.get(RETENTION)
 
     def carry_out(self, *, dry_run: bool) -> Files:
-        table = DeltaTable(self.path)
+        table = self.store.delta_rs()
         removed = len(table.vacuum(dry_run=dry_run))
         compacted = 0 if dry_run else int(table.optimize.compact()["numFilesRemoved"])
         return Files(compacted, removed)

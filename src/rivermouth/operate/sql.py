@@ -16,14 +16,16 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, TableName, unresolved
 from rivermouth.errors import QueryRefused
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.log_replay import replay
+from rivermouth.storage.lake import Lake
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
 
 _ENGINE = {
@@ -55,11 +57,11 @@ class QueryResult:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows()]
 
 
-def query(config: Config, statement: str) -> QueryResult:
+def query(config: Config, statement: str, secrets: Secrets = unresolved) -> QueryResult:
     """Answer one SQL statement that reads. Raises QueryRefused, with what DataFusion says."""
     _check_reads(statement)
     engine = QueryBuilder(_ENGINE)
-    present = _register(engine, config, statement)
+    present = _register(engine, config, Lake.of(config, secrets), statement)
     try:
         answer = pa.RecordBatchReader.from_stream(engine.execute(statement)).read_all()
     except (DeltaError, pa.ArrowException, ValueError) as fault:
@@ -79,7 +81,7 @@ def _check_reads(statement: str) -> None:
         )
 
 
-def _register(engine: QueryBuilder, config: Config, statement: str) -> list[str]:
+def _register(engine: QueryBuilder, config: Config, lake: Lake, statement: str) -> list[str]:
     """Make every table that exists known under its name; return the names.
 
     Which rows of a quarantine count is read from the whole log of its table: only where the
@@ -89,7 +91,7 @@ def _register(engine: QueryBuilder, config: Config, statement: str) -> list[str]
     for pipeline in config.pipelines.values():
         tables.setdefault(pipeline.target.table, []).append(pipeline)
     names = [OFFSETS_TABLE, *tables, *(name.quarantine for name in tables)]
-    present = [name for name in names if DeltaTable.is_deltatable(str(name.path(config.folder)))]
+    present = [name for name in names if DeltaLog(lake.store(name)).definition() is not None]
     for schema in sorted({name.schema for name in names}):
         engine.execute(f"CREATE SCHEMA {_quoted(schema)}")
     conditions = dict.fromkeys(present, "")
@@ -97,22 +99,21 @@ def _register(engine: QueryBuilder, config: Config, statement: str) -> list[str]
         if name.quarantine in conditions and name.quarantine.name not in statement:
             conditions[name.quarantine] = " WHERE false"
         elif name.quarantine in conditions:
-            log = DeltaLog.of_folder(name.path(config.folder))
+            log = DeltaLog(lake.store(name))
             effective = _effective(log, pipelines, projected=OFFSETS_TABLE in conditions)
             conditions[name.quarantine] = f" WHERE {effective}"
     for number, (name, condition) in enumerate(conditions.items()):
-        path = str(name.path(config.folder))
-        _create_view(engine, name, path, f"rivermouth_{number}", condition)
+        _create_view(engine, name, lake.store(name), f"rivermouth_{number}", condition)
     return [str(name) for name in present]
 
 
 def _create_view(
-    engine: QueryBuilder, name: TableName, path: str, hidden: str, condition: str
+    engine: QueryBuilder, name: TableName, store: Store, hidden: str, condition: str
 ) -> None:
-    """A view on the table at ``path``; the table itself is then taken out of sight."""
+    """A view on the table in ``store``; the table itself is then taken out of sight."""
     view = f"{_quoted(name.schema)}.{_quoted(name.name)}"
     try:
-        engine.register(hidden, DeltaTable(path))
+        engine.register(hidden, store.delta_rs())
         engine.execute(f"CREATE VIEW {view} AS SELECT * FROM {hidden}{condition}")
         engine.execute(f"DROP TABLE {hidden}")
     except DeltaError as fault:

@@ -13,7 +13,6 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
@@ -37,9 +36,9 @@ from rivermouth.protocol.offsets import TopicPartition, unnested
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import OVER, shown, start_is_over
 from rivermouth.protocol.ways import Way
-from rivermouth.warehouse.delta.store import Store
-from rivermouth.warehouse.folder.offsets import folder_ledger
-from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.storage.lake import Lake
+from rivermouth.warehouse.lake.offsets import ledger_of
+from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
 
 if TYPE_CHECKING:
@@ -208,7 +207,8 @@ def status(
     folder, where a run also notes what it tries again); ``proofs`` tells what is proved of each
     pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
-    store_of = stores or partial(folder_ledger, config.folder)
+    lake = Lake.if_any(config, secrets)
+    store_of = stores or partial(ledger_of, lake or Lake.of(config))
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
     asked: AskKafka | RivermouthError = (
@@ -216,7 +216,7 @@ def status(
     )
     answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
-    note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
+    note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)
 
     def of(each: Pipeline) -> PipelineStatus:
@@ -225,8 +225,8 @@ def status(
         try:
             mirror = mirror_of(answer, found.position, mirrors)
             proof, note = proof_of(each), note_of(each.name)
-            way = way_now(config, each)
-            layout = _layout(config, each, way)
+            way = way_now(each, lake)
+            layout = _layout(lake, each, way)
         except Exception as fault:
             return _refused(found, as_ours(fault, each.name))
         found = replace(found, proof=proof, retrying=note, mirror=mirror)
@@ -236,10 +236,10 @@ def status(
         return Status([of(each) for each in pipelines])
 
 
-def _layout(config: Config, pipeline: Pipeline, way: Way | None) -> Layout | None:
-    if way is None or way.by != "files" or not isinstance(config.warehouse, Path):
+def _layout(lake: Lake | None, pipeline: Pipeline, way: Way | None) -> Layout | None:
+    if way is None or way.by != "files" or lake is None:
         return None
-    return layout_of(Store.of_folder(pipeline.target.table.path(config.warehouse)))
+    return layout_of(lake.store(pipeline.target.table))
 
 
 def _status(

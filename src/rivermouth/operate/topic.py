@@ -43,7 +43,8 @@ from rivermouth.protocol.kafka_facts import (
 from rivermouth.protocol.offsets import PartitionOffset, Position, TopicPartition, Watermarks
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
-from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.storage.lake import Lake
+from rivermouth.warehouse.lake.offsets import ledger_of
 from rivermouth.warehouse.ports import LedgerStore
 
 _NO_RECORD = "only ends of transactions wait, and records that were aborted"
@@ -213,7 +214,7 @@ def topic(
     check_topics([name])
     if at is not None:
         record_time(at)
-    store_of = stores or partial(folder_ledger, config.folder)
+    store_of = stores or partial(ledger_of, Lake.of(config, secrets))
     pipelines = [each for each in config.pipelines.values() if each.source.topics.take(name)]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
     asked = kafka or connected(config, secrets)

@@ -7,11 +7,12 @@ Spark write it: Delta's own writer knows what it means.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rivermouth.config import Commit, Pipeline
+from rivermouth.config.properties import understood
 from rivermouth.config.totals import why_spark
 
 FEATURES = frozenset(
@@ -158,7 +159,7 @@ def _reasons(table: Definition) -> Iterator[str]:
     for each in sorted(table.features - FEATURES):
         yield f"the table has the feature {each}"
     for name, value in sorted(table.properties.items()):
-        if name.lower().startswith("delta.") and not _harmless(name, value):
+        if name.lower().startswith("delta.") and not understood(name, value):
             yield f"the table has the property {name} = {value}"
     kinds = {each["name"]: each["type"] for each in table.schema["fields"]}
     for name in table.partitions:
@@ -200,54 +201,6 @@ def _of_part(kind: Mapping[str, Any], null: str, part: str, path: Sequence[str])
     yield from _of_type(kind[part], path)
 
 
-def _harmless(name: str, value: str) -> bool:
-    takes = _PROPERTIES.get(name.lower())
-    return takes is not None and takes(value)
-
-
-def _any(value: str) -> bool:
-    del value
-    return True
-
-
-def _is(*values: str) -> Callable[[str], bool]:
-    return lambda value: value.strip().lower() in values
-
-
-def _number(least: int) -> Callable[[str], bool]:
-    return lambda value: value.removeprefix("-").isdecimal() and int(value) >= least
-
-
-def _is_interval(value: str) -> bool:
-    """Spelt so that delta-rs reads it as Spark does: for all else it silently takes its default."""
-    return _INTERVAL.fullmatch(value) is not None
-
-
-_INTERVAL = re.compile(r"interval [0-9]{1,6} (second|minute|hour|day|week)s?")
-_OFF = _is("false")
-_BOTH = _is("true", "false")
-_PROPERTIES: Mapping[str, Callable[[str], bool]] = {
-    "delta.appendonly": _BOTH,
-    "delta.autooptimize.autocompact": _OFF,
-    "delta.autooptimize.optimizewrite": _OFF,
-    "delta.checkpoint.writestatsasjson": _is("true"),
-    "delta.checkpointinterval": _number(1),
-    "delta.checkpointpolicy": _is("classic"),
-    "delta.columnmapping.mode": _is("none"),
-    "delta.dataskippingnumindexedcols": _number(-1),
-    "delta.deletedfileretentionduration": _is_interval,
-    "delta.enablechangedatafeed": _BOTH,
-    "delta.enabledeletionvectors": _BOTH,
-    "delta.enableexpiredlogcleanup": _BOTH,
-    "delta.enableincommittimestamps": _OFF,
-    "delta.enablerowtracking": _OFF,
-    "delta.enabletypewidening": _OFF,
-    "delta.isolationlevel": _is("serializable"),
-    "delta.logretentionduration": _is_interval,
-    "delta.randomizefileprefixes": _OFF,
-    "delta.targetfilesize": _any,
-}
-"""The properties of Delta that are understood, in lower case, and which of their values."""
 _DECIMAL = "decimal("
 PARTITIONS = frozenset(
     {

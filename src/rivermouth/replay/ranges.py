@@ -29,7 +29,8 @@ from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition, Watermarks
-from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.storage.lake import Lake
+from rivermouth.warehouse.lake.offsets import ledger_of
 from rivermouth.warehouse.ledger import end_of_log
 from rivermouth.warehouse.ports import LedgerLog
 
@@ -254,7 +255,7 @@ def recorded_in(
 
 def _log(config: Config, pipeline: Pipeline, spark: SparkSession | None) -> LedgerLog:
     if not isinstance(config.warehouse, Catalog):
-        return folder_ledger(config.folder, pipeline).log
+        return ledger_of(Lake.of(config), pipeline).log
     if spark is None:
         raise RangesRefused(
             "a ledger in a catalog is read through Spark",

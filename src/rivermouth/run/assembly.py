@@ -19,12 +19,13 @@ from rivermouth.config.secret import Secrets
 from rivermouth.config.values import OnSchemaChange
 from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.errors.registry import SchemasUnknown
+from rivermouth.errors.store import StoreRefused
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
 from rivermouth.operate.facts import way_now
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.ways import Definition
+from rivermouth.protocol.ways import Definition, why_not
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
@@ -35,8 +36,10 @@ from rivermouth.schemas.known import KnownSchemas, schemas_of, with_schemas
 from rivermouth.source.batches import kafka_options
 from rivermouth.spark.session import Spark, import_from
 from rivermouth.spark.tables import Address
+from rivermouth.storage.lake import Lake
+from rivermouth.warehouse.delta.creation import Schema
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.folder.retry_notes import RetryNotes
+from rivermouth.warehouse.lake.retry_notes import RetryNotes
 from rivermouth.warehouse.ledger import Others, read_ledger
 from rivermouth.warehouse.ports import (
     Attempts,
@@ -48,10 +51,10 @@ from rivermouth.warehouse.ports import (
 )
 from rivermouth.warehouse.quarantine import QuarantineTable, create_quarantine
 from rivermouth.warehouse.tables import (
-    Schema,
+    add_by_commit,
     add_columns,
     check_schema,
-    create_in_folder,
+    create_by_commit,
     create_target,
     grown,
     lacking,
@@ -104,8 +107,13 @@ class Assembly:
         tables = {each.target.table for each in config.pipelines.values()}
         creating = {each: threading.Lock() for each in tables}
         spark = Spark.of(session)
-        warehouse = warehouse_of(config, spark)
+        warehouse = warehouse_of(config, spark, secrets)
         return Assembly(config, spark, scratch, platform, secrets, warehouse, creating)
+
+    @property
+    def lake(self) -> Lake | None:
+        """Where the tables lie as files; None: in a catalog."""
+        return self.warehouse.lake
 
     @property
     def session(self) -> SparkSession:
@@ -153,7 +161,7 @@ class Assembly:
         others = self.others.setdefault(name, Others(log, name))
         edges = Edges(at, kafka, landing, landing.decode, others, added=added)
         if self.platform.has(Capability.ONE_HOST):
-            edges = replace(edges, way=partial(way_now, self.config, pipeline, log))
+            edges = replace(edges, way=partial(way_now, pipeline, self.lake, log))
         return Ingest(edges)
 
     def with_schemas(self, pipeline: Pipeline) -> Pipeline:
@@ -179,10 +187,12 @@ class Assembly:
         """
         log = store.log
         there = _definition(log)
+        files = None if self.lake is None else self.lake.store(pipeline.target.table)
+        # A session that runs commits to a folder, too, and its commits and ours are not exact.
+        own = files is not None and (files.folder is None or self.spark.started is None)
         if there is None:
-            own = self.spark.started is None and not why_by_spark(pipeline, self.config.spark)
-            if own and address.path:
-                create_in_folder(pipeline, Path(address.path))
+            if files is not None and own and not why_by_spark(pipeline, self.config.spark):
+                create_by_commit(pipeline, files)
             else:
                 create_target(self.session, pipeline, address, attempts)
                 self.warehouse.prepare(self.session, pipeline)
@@ -190,7 +200,12 @@ class Assembly:
         schema = self._schema(address, there)
         new = _new_columns(pipeline, schema, store)
         check_schema(pipeline, address, grown(schema, new))
-        if new:
+        reason = "" if there is None else why_not(there)
+        if files is not None and files.folder is None and reason:
+            raise StoreRefused.of_spark(pipeline.name, reason)
+        if new and files is not None and own and not reason:
+            add_by_commit(files, new, attempts)
+        elif new:
             add_columns(self.session, address, new, attempts)
         return tuple(f"{name} {kind}" for name, kind in new)
 
@@ -239,14 +254,21 @@ class Assembly:
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
-        store = self.warehouse.ledger(pipeline)
+        store, attempts = self.warehouse.ledger(pipeline), Attempts.by(pipeline.retry)
+
+        def record(plan: CommitPlan) -> None:
+            from rivermouth.write.landings import driver_commits
+
+            # An entry alone needs no staging, and leaves nothing to end.
+            driver_commits.record(self.site(pipeline, ExitStack(), attempts), plan)
+
         return Coordinates(
             pipeline=pipeline,
             store=store,
-            writes=self.warehouse.writes(pipeline),
+            writes=replace(self.warehouse.writes(pipeline), record=record),
             projecting=AtOnce(store.offsets),
             listener=Silent(),
-            attempts=Attempts.by(pipeline.retry),
+            attempts=attempts,
         )
 
     def offsets(self) -> OffsetsTable:
@@ -267,8 +289,8 @@ class Assembly:
         """The listener of a run of these pipelines, with what a run does beside telling it."""
         pipelines = [self.config.pipelines[each] for each in names]
         groups = ConfiguredGroups(self.config, self.secrets)
-        if isinstance(self.config.warehouse, Path):
-            listener = RetryNoteListener(listener, RetryNotes(self.config.warehouse))
+        if self.lake is not None:
+            listener = RetryNoteListener(listener, RetryNotes(self.lake))
         return mirroring(listener, pipelines, groups)
 
     def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
@@ -304,6 +326,8 @@ class Assembly:
             one_host=one_host,
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: resources.enter_context(self.staging(pipeline.name)),
+            store=None if self.lake is None else self.lake.store(table),
+            bad=None if self.lake is None else self.lake.store(table.quarantine),
             kept=self.scratch / "keys" / _named(pipeline.name, self.warehouse.address(table)),
             at_end=resources.callback,
             others=tuple(each for each in writers if each != pipeline.name),

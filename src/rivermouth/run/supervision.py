@@ -23,7 +23,7 @@ from rivermouth.run.report import (
     RetryReport,
 )
 from rivermouth.source.batches import Stop
-from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 
 
 class Supervision(PassingOn):

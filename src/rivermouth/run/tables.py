@@ -11,7 +11,7 @@ from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.kafka_facts import NOTHING_WAITS, Outlook, Retention, TimeLeft, in_words
 from rivermouth.run.outcome import ago, at, proof_note, proved
 from rivermouth.run.text import duration, note, number, text_table, wrapped
-from rivermouth.warehouse.folder.retry_notes import Retrying
+from rivermouth.warehouse.lake.retry_notes import Retrying
 
 _HEADERS = ("pipeline", "state", "entry", "lag\n(offsets)", "lag\n(time)", "proved up to", "table")
 _NUMBERS = (2, 3, 4)

@@ -12,19 +12,26 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 
+Reader = Callable[["SparkSession", "int | None"], "DataFrame"]
+
+
 @dataclass(frozen=True)
 class Address:
-    """One table; exactly one of ``path`` and ``name`` (catalog, schema, table) is given."""
+    """One table; exactly one of ``path`` and ``name`` (catalog, schema, table) is given.
+
+    ``reader`` reads it at a version (None: the newest), where Spark itself does not find it.
+    """
 
     path: str = ""
     name: tuple[str, ...] = ()
+    reader: Reader | None = field(default=None, compare=False, repr=False)
 
     @property
     def sql(self) -> str:
@@ -35,12 +42,16 @@ class Address:
 
     def read(self, session: SparkSession) -> DataFrame:
         """Its newest state."""
+        if self.reader is not None:
+            return self.reader(session, None)
         if self.path:
             return session.read.format("delta").load(self.path)
         return session.read.table(self.sql)
 
     def at(self, session: SparkSession, version: int) -> DataFrame:
         """Its state at a version."""
+        if self.reader is not None:
+            return self.reader(session, version)
         return session.sql(f"SELECT * FROM {self.sql} VERSION AS OF {version:d}")
 
     def write(self, writer: DataFrameWriter) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
+from rivermouth.storage.lake import Lake
 from rivermouth.verification.beginning import Since
 from rivermouth.verification.formats.framed import Schemas
 from rivermouth.verification.kafka.client import client_options
@@ -29,7 +30,7 @@ from rivermouth.verification.recording import (
 )
 from rivermouth.verification.result import Kind, PipelineProof, Unchecked, Verification
 from rivermouth.verification.sharing import share
-from rivermouth.verification.tables.folder import FolderTables
+from rivermouth.verification.tables.lake import LakeTables
 from rivermouth.verification.tables.ports import Tables
 
 __all__ = [
@@ -82,7 +83,7 @@ def verify(
     checker = Checker(
         config.without_secrets(),
         client_options(config, secrets),
-        tables or FolderTables(config.folder),
+        tables or LakeTables(Lake.of(config, secrets)),
         bounds or (Bounds.of_every_value() if strict else Bounds()),
         strict,
         since,

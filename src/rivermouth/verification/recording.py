@@ -15,11 +15,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
+import obstore
+
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, unresolved
+from rivermouth.storage.client import Client
+from rivermouth.storage.faults import asked
+from rivermouth.storage.lake import Lake
 from rivermouth.verification.beginning import standing
 from rivermouth.verification.proved import Proved, Recording, RecordState, extended, whole
 from rivermouth.verification.result import PipelineProof, Unchecked
-from rivermouth.verification.tables.folder import FolderTables
+from rivermouth.verification.tables.lake import LakeTables
 
 _AT_MOST = 10_000
 """So many commits are read to tell which records stand, of all pipelines; more would be slow."""
@@ -35,6 +40,31 @@ class Proofs(Protocol):
 
     def write(self, proved: Proved) -> None:
         """Replace the record of a pipeline. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class ProofObjects:
+    """One object for each pipeline, in an object store, below a prefix."""
+
+    client: Client
+    prefix: str
+
+    def read(self, pipeline: str) -> Recording:
+        """See ``Proofs``."""
+        path = f"{self.prefix}/{pipeline}.json"
+        try:
+            content = asked(path, lambda: obstore.get(self.client.objects, path).bytes())
+            return Recording(Proved.parse(json.loads(bytes(content))))
+        except FileNotFoundError:
+            return Recording()
+        except (OSError, KeyError, TypeError, ValueError, AttributeError) as fault:
+            return Recording(problem=f"the recorded proof cannot be read: {path}: {fault!r}")
+
+    def write(self, proved: Proved) -> None:
+        """See ``Proofs``."""
+        path = f"{self.prefix}/{proved.pipeline}.json"
+        content = json.dumps(proved.as_dict(), indent=1).encode()
+        asked(path, lambda: obstore.put(self.client.objects, path, content))
 
 
 @dataclass(frozen=True)
@@ -71,19 +101,24 @@ class ProofFiles:
         return self.folder / f"{pipeline}.json"
 
 
-def beside_offsets(folder: Path) -> ProofFiles:
-    """Where records are kept for the warehouse ``folder``: beside the offsets table."""
-    return ProofFiles(OFFSETS_TABLE.path(folder).parent / "proofs")
+def beside_offsets(lake: Lake) -> ProofFiles | ProofObjects:
+    """Where records are kept for the tables of a lake: beside the offsets table."""
+    if (folder := lake.folder) is not None:
+        return ProofFiles(OFFSETS_TABLE.path(folder).parent / "proofs")
+    return ProofObjects(lake.client, lake.below(OFFSETS_TABLE.schema, "proofs").prefix)
 
 
-def record_states(config: Config) -> Callable[[Pipeline], RecordState | None]:
+def record_states(
+    config: Config, secrets: Secrets = unresolved
+) -> Callable[[Pipeline], RecordState | None]:
     """Tells what is on record of each pipeline of a warehouse in a folder, and whether it stands.
 
     None where nothing is on record, or where it cannot be read. Each pipeline has the same share of
     the commits that are read, so that what is told of one does not depend on the others.
     """
     share = _AT_MOST // max(1, len(config.pipelines))
-    proofs, tables = beside_offsets(config.folder), FolderTables(config.folder)
+    lake = Lake.of(config, secrets)
+    proofs, tables = beside_offsets(lake), LakeTables(lake)
 
     def of(pipeline: Pipeline) -> RecordState | None:
         proved = proofs.read(pipeline.ledger_name).proved

@@ -7,7 +7,7 @@ import re
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from rivermouth.errors import LogUnreadable
+from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
 from rivermouth.spark.errors import FAULTS, reason, said
 from rivermouth.spark.tables import Address
@@ -17,7 +17,7 @@ from rivermouth.warehouse.tables import TOMBSTONE
 _GONE = re.compile(
     r"DELTA_FILE_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST|FileNotFoundException"
     r"|DELTA_VERSION_NOT_FOUND|DELTA_NO_RECREATABLE_HISTORY_FOUND|DELTA_CANNOT_TIME_TRAVEL"
-    r"|DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION"
+    r"|DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION|there is no such object"
 )
 
 
@@ -36,6 +36,8 @@ def deleted_rows(
         before, after = (_places(address.at(session, each)) for each in (version - 1, version))
         gone = before.exceptAll(after).distinct() if shared else before.subtract(after)
         found = _runs(gone).limit(most + 1).collect()
+    except LedgerBroken:  # the log no longer tells of the version before
+        return None
     except FAULTS as fault:
         if _GONE.search(said(fault)):
             return None

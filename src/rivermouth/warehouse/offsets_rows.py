@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ from rivermouth.protocol.commits import Recorded, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.spark.session import balanced
+from rivermouth.storage.store import Store
 
 SCHEMA = pa.schema(
     [
@@ -106,7 +106,7 @@ COLUMNS = [
 ]
 
 
-def read_projected(files: Iterable[str], pipeline: str) -> Recorded | None:
+def read_projected(store: Store, files: Iterable[str], pipeline: str) -> Recorded | None:
     """The newest entry of a pipeline in the table's data files; None where there is none.
 
     Reads all rows of the pipeline: for the one case in which the log has no entry left.
@@ -114,7 +114,7 @@ def read_projected(files: Iterable[str], pipeline: str) -> Recorded | None:
     rows = [
         row
         for file in files
-        for row in pq.read_table(unquote(file), columns=COLUMNS).to_pylist()
+        for row in pq.read_table(store.opened(file), columns=COLUMNS).to_pylist()
         if row["pipeline"] == pipeline
     ]
     return newest_of(rows)

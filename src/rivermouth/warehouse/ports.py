@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # ``status`` reads ledgers where Spark is not installed
     from pyspark.sql import SparkSession
 
     from rivermouth.spark.tables import Address
+    from rivermouth.storage.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,10 @@ class Warehouse(Protocol):
 
     def address(self, table: TableName) -> Address:
         """How Spark finds a table."""
+
+    @property
+    def lake(self) -> Lake | None:
+        """Where the tables lie as files; None where they are in a catalog."""
 
     def offsets(self) -> Address:
         """How Spark finds the offsets table."""

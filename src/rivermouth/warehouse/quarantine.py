@@ -35,6 +35,17 @@ def create_quarantine(
     make_table(session, address, COLUMNS, attempts=attempts)
 
 
+def check_written(plan: CommitPlan, seen: int, written: int) -> None:
+    """Raise BatchFailed where others were written than were counted."""
+    if seen != written:
+        raise BatchFailed(
+            "Kafka gave other bad records when the range was read again",
+            where=plan.draft.pipeline,
+            expected=f"{seen} records",
+            found=f"{written} records",
+        )
+
+
 @dataclass(frozen=True)
 class QuarantineTable:
     """The quarantine at ``address``; the first bad record creates it, if nothing else has.
@@ -80,13 +91,7 @@ class QuarantineTable:
         if seen != written:  # a server may lose what it observed, or count a stage twice
             there = self.address.read(bad.sparkSession)
             written = there.where(f"commit = {literal(plan.commit)}").count()
-        if seen != written:
-            raise BatchFailed(
-                "Kafka gave other bad records when the range was read again",
-                where=plan.draft.pipeline,
-                expected=f"{seen} records",
-                found=f"{written} records",
-            )
+        check_written(plan, seen, written)
 
     def _reason(self) -> Column:
         from pyspark.sql import functions as F

@@ -12,29 +12,25 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Pipeline
 from rivermouth.config.layout import TARGET_FILE_SIZE
+from rivermouth.config.properties import understood
 from rivermouth.config.source import METADATA, kafka_field, kafka_struct
-from rivermouth.errors import BatchFailed, SchemaDiffers
+from rivermouth.errors import BatchFailed, CommitConflict, SchemaDiffers
 from rivermouth.protocol.ways import INDEXED
 from rivermouth.spark.tables import Address, create_table, literal, quoted
-from rivermouth.warehouse.delta.actions import Commit, in_sql, leaves, schema_of
+from rivermouth.storage.store import STORE_FAULTS, Store, sync
+from rivermouth.warehouse.delta.actions import Action, Commit, in_sql, leaves, schema_of
+from rivermouth.warehouse.delta.creation import Schema, compact, creation
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import STORE_FAULTS, sync
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts
 
 if TYPE_CHECKING:  # nothing of Spark is loaded before it is needed
     from pyspark.sql import DataFrame, SparkSession
-
-Schema = Mapping[str, Any]
-"""That of a table, in Delta's JSON."""
 
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _SOMEBODY_WAS_FASTER = re.compile(r"ALREADY_EXISTS|FileAlreadyExistsException")
@@ -103,10 +99,8 @@ def create_target(
     statistics of: by them ``status``, ``verify`` and a catalog's counts find the files of a range.
     Totals have none: a row of theirs is of many records.
     """
-    columns, given = columns_of(pipeline), pipeline.target.properties
-    own = _own_properties(pipeline) | ({VECTORS: "true"} if address.path else {})
-    taken = {name.lower() for name in given}
-    properties = {name: each for name, each in own.items() if name.lower() not in taken} | {**given}
+    columns = columns_of(pipeline)
+    properties = _properties(pipeline, {VECTORS: "true"} if address.path else {})
     said = ", ".join(f"{literal(name)} = {literal(each)}" for name, each in properties.items())
     more = [_layout(pipeline), f"TBLPROPERTIES ({said})" if said else ""]
     if address.path and TARGET_FILE_SIZE in properties:
@@ -142,69 +136,53 @@ def _own_properties(pipeline: Pipeline) -> dict[str, str]:
 
 
 def why_by_spark(pipeline: Pipeline, settings: Iterable[str]) -> str:
-    """Why Spark has to create a table in a folder, in a clause; empty: ``creation`` is the same.
+    """Why Spark has to create a table of a lake, in a clause; empty: ``first_commit`` is the same.
 
     ``settings`` are the names of those that a session would have beside ours.
     """
-    if pipeline.target.properties:
-        return "its properties are Delta's to judge"
+    for name, value in pipeline.target.properties.items():
+        if name.lower().startswith("delta.") and not understood(name, value):
+            return f"its property {name} is Delta's to judge"
     if pipeline.target.cluster_by:
         return "it is clustered"
     if any(name.startswith(_DEFAULTS) for name in settings):
         return "the settings of the session say what it gets"
-    if any("TIMESTAMP_NTZ" in kind for _, kind in columns_of(pipeline)):
-        return "a column of it asks for a feature"
     return ""
 
 
-def creation(pipeline: Pipeline, now_ms: int) -> Commit:
-    """The first commit of a table in a folder, the same as by ``create_target``."""
-    partitions = [*pipeline.target.partition_by]
-    properties = {"delta.checkpointInterval": "50", VECTORS: "true", **_own_properties(pipeline)}
-    metadata = {
-        "id": str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": _compact(schema_of(columns_of(pipeline))),
-        "partitionColumns": partitions,
-        "configuration": properties,
-        "createdTime": now_ms,
-    }
-    protocol = {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": ["deletionVectors"],
-        "writerFeatures": ["deletionVectors", "invariants", "appendOnly"],
-    }
-    return Commit(
-        "CREATE TABLE",
-        parameters={
-            "partitionBy": _compact(partitions),
-            "clusterBy": "[]",
-            "isManaged": "false",
-            "properties": _compact(properties),
-        },
-        blind=True,
-        definition=({"metaData": metadata}, {"protocol": protocol}),
-    )
+def first_commit(pipeline: Pipeline) -> Commit:
+    """The first commit of a table in a lake, the same as by ``create_target``."""
+    properties = {"delta.checkpointInterval": "50", **_properties(pipeline, {VECTORS: "true"})}
+    on = {name.lower() for name, value in properties.items() if value.lower() == "true"}
+    features = ["deletionVectors"] if VECTORS.lower() in on else []
+    columns = columns_of(pipeline)
+    if any("TIMESTAMP_NTZ" in kind for _, kind in columns):
+        features.append("timestampNtz")
+    writers = ["changeDataFeed"] if "delta.enablechangedatafeed" in on else []
+    partitions = pipeline.target.partition_by
+    return creation(schema_of(columns), properties, features, writers, partitions)
 
 
-def create_in_folder(pipeline: Pipeline, folder: Path) -> None:
+def _properties(pipeline: Pipeline, ours: Mapping[str, str]) -> dict[str, str]:
+    """What a new table gets: what is given, and else what the layout asks for, and ``ours``."""
+    given = pipeline.target.properties
+    taken = {name.lower() for name in given}
+    own = {**ours, **_own_properties(pipeline)}
+    return {name: each for name, each in own.items() if name.lower() not in taken} | {**given}
+
+
+def create_by_commit(pipeline: Pipeline, store: Store) -> None:
     """Make that commit, unless somebody else makes the table at the same time.
 
-    The names of the new folders reach the disk, too. Raises BatchFailed.
+    The names of new folders reach the disk, too. Raises BatchFailed.
     """
-    log = DeltaLog.of_folder(folder)
     try:
-        if log.commit(creation(pipeline, int(time.time() * 1000))):
-            for each in (folder, folder.parent, folder.parent.parent):
+        if DeltaLog(store).commit(first_commit(pipeline)) and store.folder is not None:
+            for each in (store.folder, *store.folder.parents[:2]):
                 sync(each)
     except STORE_FAULTS as fault:
         what = "the table cannot be created"
-        raise BatchFailed(what, where=str(folder), found=str(fault)) from fault
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        raise BatchFailed(what, where=store.where, found=str(fault)) from fault
 
 
 def columns_of(pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -243,6 +221,54 @@ def add_columns(
     """Add them at the end of a table. They are null in the rows that are there."""
     statement = _adding(address, columns)
     _until_done(lambda: session.sql(statement), attempts)
+
+
+def add_by_commit(
+    store: Store, columns: Sequence[tuple[str, str]], attempts: Attempts = ATTEMPTS
+) -> None:
+    """The same by a commit of ours, to a table that is understood.
+
+    Raises BatchFailed, and CommitConflict where others commit for as long as it is tried.
+    """
+    log = DeltaLog(store)
+    for _ in attempts.each():
+        definition = log.definition()
+        if definition is None:
+            break
+        there = {each["name"].lower() for each in definition.schema["fields"]}
+        new = [each for each in columns if each[0].lower() not in there]
+        try:
+            if not new or log.commit(_with_columns(log, new)):
+                return
+        except STORE_FAULTS as fault:
+            what = "the columns cannot be added"
+            raise BatchFailed(what, where=store.where, found=str(fault)) from fault
+    raise CommitConflict("commits of others were in the way", where=store.where)
+
+
+def _with_columns(log: DeltaLog, new: Sequence[tuple[str, str]]) -> Commit:
+    """The commit that adds columns to the table as it is."""
+    metadata, protocol = dict(log.state.metadata), dict(log.state.protocol)
+    schema = grown(json.loads(metadata["schemaString"]), new)
+    metadata["schemaString"] = compact(schema)
+    actions: list[Action] = [{"metaData": metadata}]
+    feature = "timestampNtz"
+    if any("TIMESTAMP_NTZ" in kind for _, kind in new) and not _has_feature(protocol, feature):
+        actions.append({"protocol": _with_feature(protocol, feature)})
+    added = [{"column": each} for each in schema_of(new)["fields"]]
+    return Commit("ADD COLUMNS", parameters={"columns": compact(added)}, definition=actions)
+
+
+def _has_feature(protocol: Mapping[str, Any], feature: str) -> bool:
+    return feature in (protocol.get("writerFeatures") or ())
+
+
+def _with_feature(protocol: Mapping[str, Any], feature: str) -> dict[str, Any]:
+    """A protocol with one more feature; versions without a list had these two by themselves."""
+    readers = [*(protocol.get("readerFeatures") or ()), feature]
+    writers = [*(protocol.get("writerFeatures") or ("appendOnly", "invariants")), feature]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    return {**versions, "readerFeatures": readers, "writerFeatures": writers}
 
 
 def _adding(address: Address, columns: Iterable[tuple[str, str]]) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
     from pyspark.sql import DataFrame, SparkSession
 
     from rivermouth.formats.decoder import Decode
+    from rivermouth.storage.store import Store
     from rivermouth.write.rows import Rows
 
 
@@ -89,7 +90,8 @@ class CountedBatch:
 
     rows: DataFrame
     counts: Counts
-    quarantine: QuarantineTable
+    divert: Callable[[DataFrame, CommitPlan, int], object]
+    """Puts bad rows into quarantine, so many."""
 
     @property
     def good(self) -> DataFrame:
@@ -101,7 +103,7 @@ class CountedBatch:
         from rivermouth.write.evaluation import is_bad, quarantined
 
         if bad := quarantined(self.counts):
-            self.quarantine.write(self.rows.where(is_bad()), plan, bad)
+            self.divert(self.rows.where(is_bad()), plan, bad)
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,11 @@ class Site:
     Spark is started where ``session``, ``rows`` or ``tasks`` are asked for. ``make`` makes the
     rows. ``one_host``: driver and tasks run on one machine. ``cache``: whether a batch may be kept
     in memory. ``staging`` gives a folder of this run alone that driver and executors see by the
-    same path. ``kept`` is a folder on the driver's own disk that outlives a run (None: there is
-    none), and ``at_end`` takes what is to be done at the end of this one. ``others`` are the other
-    pipelines that write the table. ``kafka`` are the options of Spark's Kafka client, for those
-    that send.
+    same path. ``store`` and ``bad`` are the objects of the table and of its quarantine (None: they
+    are in a catalog). ``kept`` is a folder on the driver's own disk that outlives a run (None:
+    there is none), and ``at_end`` takes what is to be done at the end of this one. ``others`` are
+    the other pipelines that write the table. ``kafka`` are the options of Spark's Kafka client, for
+    those that send.
     """
 
     spark: Spark
@@ -125,6 +128,8 @@ class Site:
     one_host: bool
     cache: bool
     staging: Callable[[], Path]
+    store: Store | None = None
+    bad: Store | None = None
     kept: Path | None = None
     at_end: Callable[[Callable[[], object]], object] = lambda act: None
     others: tuple[str, ...] = ()
@@ -174,7 +179,23 @@ class Site:
         if isinstance(self.rows, Keyed) and self.rows.overflows is not None:
             table = self.address.read(rows.sparkSession)
             rows = self.keep(without_overflow(rows, table, self.rows), plan, "fitted", stack)
-        return CountedBatch(rows, grouped_counts(rows, plan.draft.ranges), self.quarantine)
+        return CountedBatch(rows, grouped_counts(rows, plan.draft.ranges), self._divert)
+
+    def _divert(self, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
+        if not self.in_bucket or self.bad is None:
+            self.quarantine.write(bad, plan, seen)
+            return
+        from rivermouth.write.files.bad_records import QuarantineFiles
+        from rivermouth.write.files.bad_rows import write
+
+        write(
+            QuarantineFiles(self.bad, self.pipeline.name, self.quarantine.reasons), bad, plan, seen
+        )
+
+    @property
+    def in_bucket(self) -> bool:
+        """Whether the tables lie in an object store, which Spark itself does not see."""
+        return self.store is not None and self.store.folder is None
 
     def coalesced(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.

@@ -24,7 +24,8 @@ def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], l
     file = asked.tally or folder / "tally.json"
     tally, preloaded = Tally.load(file, asked.seed), library(folder)
     while tally.rounds < asked.rounds and not tally.violations:
-        play(folder, tally, preloaded, asked.rounds - tally.rounds, asked.at)
+        left = asked.rounds - tally.rounds
+        play(folder, tally, preloaded, left, asked.at, store=asked.store)
         tally.save(file)
     return tally.facts(), tally.violations
 
@@ -33,6 +34,7 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=20)
     options.add_argument("--tally", type=Path)
+    options.add_argument("--store", action="store_true", help="the tables are in an object store")
     options.add_argument(
         "--at", action="append", default=[], choices=(*CALLS, *POINTS), metavar="CALL"
     )

@@ -6,8 +6,8 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from tests.faults.campaign.plan import (
     Round,
     ending_of,
     round_of,
+    stored,
 )
 from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby, clean
+from tests.faults.campaign.stores import GAVE_UP
 from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.campaign.world import PER_ROUND, PIPELINES, TABLES, World, new_world
@@ -38,18 +40,28 @@ LOCKED, FAILED = "RM413", "RM503"
 
 
 def play(
-    folder: Path, tally: Tally, preloaded: Path | None, rounds: int, aims: Sequence[str] = ()
+    folder: Path,
+    tally: Tally,
+    preloaded: Path | None,
+    rounds: int,
+    aims: Sequence[str] = (),
+    *,
+    store: bool = False,
 ) -> None:
     """At most ``rounds`` rounds in a new world, its proof, and its end; ``tally`` counts.
 
     ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
-    ``aims``: see ``plan.round_of``. A world that went wrong is kept.
+    ``aims``: see ``plan.round_of``. ``store``: its tables are in an object store. A
+    world that went wrong is kept.
     """
     first, began = tally.rounds, time.monotonic()
     place = folder / f"world-{first}"
     forms = OF_WORLDS[first // ROUNDS_OF_A_WORLD % len(OF_WORLDS)]
     print(", ".join(f"{topic} in {form}" for topic, form in forms.items()), flush=True)
-    with new_world(place, forms) as world, closing(Standby(world, preloaded)) as standby:
+    with (
+        new_world(place, forms, store=store) as world,
+        closing(Standby(world, preloaded)) as standby,
+    ):
         campaign = Campaign(world, standby, tally, aims)
         try:
             campaign.rounds(min(rounds, ROUNDS_OF_A_WORLD))
@@ -77,7 +89,8 @@ class Campaign:
     def rounds(self, rounds: int) -> None:
         """So many, with their proofs."""
         for done in range(1, rounds + 1):
-            self._round(round_of(self._tally.seed, self._tally.rounds, self._aims))
+            plan = round_of(self._tally.seed, self._tally.rounds, self._aims)
+            self._round(stored(plan, self._tally.seed) if self._world.store else plan)
             self._tally.rounds += 1
             if done == rounds or done % CHECK_EVERY == 0:
                 self._prove()
@@ -94,8 +107,9 @@ class Campaign:
         self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
         self._world.choose_ways(plan.ways.by_spark, small=plan.ways.small)
         for name in TABLES:
-            altered = alter(self._world.table(name), asks=name in plan.ways.asks)
-            self._tally.faults["way changed"] += altered
+            if self._world.store is None:
+                altered = alter(self._world.table(name), asks=name in plan.ways.asks)
+                self._tally.faults["way changed"] += altered
         done = self._shops.move(plan.number, self._tally)
         undone: set[str] = set()
         for name, table in plan.faults:
@@ -117,7 +131,8 @@ class Campaign:
             done.append(plan.operation.name)
             # The proof has read all: without more records the driver would not come to its kill.
             self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
-        outcome = self._killed_run(plan)
+        with self._troubled(dice):
+            outcome = self._both(plan) if plan.two else self._killed_run(plan)
         names = ", ".join(done) or "no fault"
         seconds = time.monotonic() - began
         print(f"{plan.number:5} {outcome:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
@@ -178,12 +193,50 @@ class Campaign:
             raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
         task = driver.calls.struck()
         driver.calls.disarm()
-        clean(answer, but=_failed(answer) if task else ())
+        clean(answer, but=self._gave_up(answer) or (_failed(answer) if task else ()))
         if task:
             self._tally.kills[f"task {kill.detail}"] += 1
             return f"killed task {kill.detail}"
         self._tally.survived += 1
         return f"survived {kill.kind} {kill.detail}"
+
+    @contextmanager
+    def _troubled(self, dice: random.Random) -> Iterator[None]:
+        """What the network of an object store does within the block."""
+        store = self._world.store
+        if store is None:
+            yield
+            return
+        before = store.proxy.set(store.trouble(dice))
+        try:
+            yield
+        finally:
+            self._tally.answers += (store.proxy.set() - before).faults
+
+    def _gave_up(self, answer: dict[str, Any]) -> list[str]:
+        """The pipelines that an object store has stopped; none where there is none."""
+        if self._world.store is None:
+            return []
+        found = [name for name, code in answer["codes"].items() if code in GAVE_UP]
+        self._tally.halts.update(answer["codes"][name] for name in found)
+        return found
+
+    def _both(self, plan: Round) -> str:
+        """Two drivers work at once, as on two machines; each stops, or comes to its end."""
+        first = self._standby.next()
+        second = self._standby.besides(first)
+        elsewhere = str(self._world.folder / "elsewhere")
+        scratch = {} if plan.number % 20 == 9 else {"scratch": elsewhere}
+        second.await_session()
+        self._standby.give(first, "run", PIPELINES)
+        self._standby.give(second, "run", PIPELINES, **scratch)
+        for each in (first, second):
+            answer = each.answer(PATIENCE_S)
+            if answer is None:
+                raise Violated("one of two drivers did not come to an end")
+            clean(answer, but=self._gave_up(answer))
+        self._tally.faults["two drivers"] += 1
+        return "two drivers at once"
 
     def _died(self, driver: DriverProcess, kill: Kill) -> str:
         """Count the death; what is left of the driver ends now, an orphan a little later."""
@@ -195,9 +248,21 @@ class Campaign:
         return f"killed {kill.kind} {kill.detail}"
 
     def _overtaken(self, zombie: DriverProcess) -> str:
-        """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on."""
+        """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on.
+
+        An object store has no lock: the successor goes on, and the zombie's commit must fail.
+        """
         successor = self._standby.besides(zombie)
         answer = self._standby.order("run", PIPELINES, by=successor)
+        if self._world.store is not None:
+            clean(answer, but=self._gave_up(answer))
+            zombie.signal(signal.SIGCONT)
+            woken = zombie.answer(PATIENCE_S)
+            if woken is None:
+                raise Violated("a woken driver did not come to an end")
+            clean(woken, but=self._gave_up(woken))
+            self._tally.faults["frozen and overtaken"] += 1
+            return "frozen, overtaken, woken"
         strange = {*answer["codes"].values()} - {"", LOCKED}
         if strange or LOCKED not in answer["codes"].values():
             raise Violated(f"beside a frozen driver: {answer}")
@@ -215,7 +280,7 @@ class Campaign:
 
         The ways change after the first batch.
         """
-        alters = altering(map(self._world.table, TABLES))
+        alters = altering(map(self._world.table, TABLES if self._world.store is None else ()))
         clean(self._standby.order("run", PIPELINES, meanwhile=alters))
         self._judge(whole=False, proof=proof)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.faults.campaign import endings, faults, operating
 from tests.faults.campaign.world import PIPELINES, TABLES
@@ -34,6 +34,8 @@ CALLS = tuple(
     for call, most in calls.items()
     for k in range(most)
 )
+OF_STORES = ("P16", "P17", "P18", "P22", "P6", "P12", "P3")
+"""Points around a commit."""
 UNDOING = ("restore", "truncate")
 HARMLESS = tuple(each for each in faults.DEEDS if each not in UNDOING)
 ENDINGS = (*endings.DEEDS,)
@@ -101,6 +103,8 @@ class Round:
     faults: tuple[Fault, ...]
     operation: Operation | None = None
     ways: Ways = Ways()
+    two: bool = False
+    """Two drivers work at once, and none dies."""
 
 
 def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
@@ -115,6 +119,22 @@ def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
     )
     kill = _aimed(aims[number % len(aims)]) if aims else _kill(dice, number)
     return Round(number, kill, faults, _operation(seed, number), _ways(seed, number, kill))
+
+
+def stored(plan: Round, seed: int) -> Round:
+    """The plan of a round whose tables are in an object store: no commit is Spark's, and the
+    calls of a process change no table. In every tenth round two drivers work at once.
+    """
+    dice, kill = random.Random(f"{seed} {plan.number} store"), plan.kill
+    if kill.kind == "call":
+        points = (*OF_STORES, "time", "orphan")
+        kind = points[plan.number % len(points)]
+        if kind in OF_STORES:
+            kill = Kill("point", f"{kind}={dice.randint(1, 3)}*kill")
+        else:
+            kill = Kill(kind, f"{dice.uniform(0.2, 4):.2f}")
+    small = Ways(small=plan.ways.small)
+    return replace(plan, kill=kill, ways=small, two=plan.number % 10 == 9)
 
 
 def ending_of(seed: int, number: int) -> Fault:

@@ -74,9 +74,9 @@ class Standby:
             "RIVERMOUTH_FAILPOINTS": points,
             "RIVERMOUTH_TRACE": str(self._world.trace),
         }
-        order = {"do": do, "names": [*names], "environment": environment, **more}
+        order = {"do": do, "names": [*names], "environment": environment}
         world = {"file": str(self._world.file), "scratch": str(self._world.scratch)}
-        driver.order({**order, **world})
+        driver.order({**order, **world, **more})
 
     def must_halt(self, table: str, code: str, why: str) -> None:
         """The next run of this pipeline stops with the code, and the others come to their end."""

@@ -20,7 +20,8 @@ class Tally:
 
     ``faults`` are those that struck something, ``commits`` those with entries, by the way that they
     were made, and how often that changed inside a run. ``conformed`` is how many pipelines, world
-    by world, have walked a path of the model. ``forms`` counts worlds, by what records they had.
+    by world, have walked a path of the model. ``forms`` counts worlds, by what records
+    they had. ``answers`` are those of an object store that were no plain ones.
     """
 
     seed: int
@@ -30,6 +31,7 @@ class Tally:
     halts: Counter[str] = field(default_factory=Counter)
     commits: Counter[str] = field(default_factory=Counter)
     forms: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
     survived: int = 0
     conformed: int = 0
     records: int = 0
@@ -49,6 +51,7 @@ class Tally:
             "commits": dict(sorted(self.commits.items())),
             "forms": dict(sorted(self.forms.items())),
             "faults": dict(sorted(self.faults.items())),
+            "answers": dict(sorted(self.answers.items())),
             "halts": dict(sorted(self.halts.items())),
             "conformed": self.conformed,
             "records": self.records,
@@ -72,6 +75,6 @@ class Tally:
         facts: dict[str, Any] = json.loads(file.read_text("utf-8"))
         if facts["seed"] != seed:
             raise ValueError(f"{file} is the tally of seed {facts['seed']}")
-        for name in ("kills", "faults", "halts", "commits", "forms"):
+        for name in ("kills", "faults", "halts", "commits", "forms", "answers"):
             facts[name] = Counter(facts[name])
         return Tally(**facts)

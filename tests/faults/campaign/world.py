@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from rivermouth.local.broker import Broker
 from tests.faults.campaign.forms import FORMS, JSON, OF_WORLDS
 from tests.faults.campaign.producer import Writer
+from tests.faults.campaign.stores import StoredWorld, stored_world
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
 from tests.faults.checker.evidence import Evidence, Place, Watched
@@ -48,6 +49,8 @@ class World(Lake):
     forms: Mapping[str, str] = field(default_factory=lambda: OF_WORLDS[0])
     """Of the records of each topic; those of all others are JSON."""
     writer: Writer = field(init=False)
+    store: StoredWorld | None = field(default=None, kw_only=True)
+    """Where the tables are; None: in the folder."""
     cursor: Cursor | None = field(default=None, kw_only=True)
     """What the checker remembers."""
 
@@ -55,6 +58,11 @@ class World(Lake):
         self.history = self.folder / "history.jsonl"
         self.trace = self.folder / "trace.jsonl"
         self.drivers = self.folder / "drivers.log"
+
+    @property
+    def warehouse(self) -> Path:
+        """What a checker reads: the store keeps each object as a file."""
+        return super().warehouse if self.store is None else self.store.folder
 
     def renewed(self, topic: str) -> None:
         """A topic was created again: the history says so, and a producer that knows no other."""
@@ -164,13 +172,17 @@ class World(Lake):
 
 
 @contextmanager
-def new_world(folder: Path, forms: Mapping[str, str]) -> Iterator[World]:
-    """A world whose broker runs until the block ends."""
+def new_world(folder: Path, forms: Mapping[str, str], *, store: bool = False) -> Iterator[World]:
+    """A world whose broker runs until the block ends; with ``store`` its tables are in one."""
     folder.mkdir(parents=True)
-    with Broker(folder / "kafka") as broker:
+    with Broker(folder / "kafka") as broker, ExitStack() as stack:
         servers = broker.bootstrap_servers
-        kafka = {"bootstrap.servers": servers, "ssl.key.password": PASSWORD}
-        world = World(folder, servers, broker, forms, settings={"kafka": kafka})
+        settings: dict[str, object] = {
+            "kafka": {"bootstrap.servers": servers, "ssl.key.password": PASSWORD}
+        }
+        stored = stack.enter_context(stored_world(folder / "store")) if store else None
+        settings |= stored.settings if stored else {}
+        world = World(folder, servers, broker, forms, settings=settings, store=stored)
         for topic in TABLES:
             world.topic(topic, PARTITIONS)
         world.choose_ways()

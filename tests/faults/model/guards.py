@@ -10,7 +10,7 @@ class Guards:
     """Every guard of the protocol; True is in place. Removing one must do harm."""
 
     lock: bool = True
-    """One writing process per table (``warehouse.folder.warehouse``)."""
+    """One writing process per table (``warehouse.lake.warehouse``)."""
     writer_holds_lock: bool = True
     """The lock is the JVM's, not Python's."""
     put_if_absent: bool = True

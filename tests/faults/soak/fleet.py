@@ -13,8 +13,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from rivermouth.config import TableName
 from rivermouth.local.broker import Broker
-from rivermouth.verification.tables.folder import FolderCommits
+from rivermouth.verification.tables.lake import LakeCommits
 from tests.faults.soak.judging import (
     TORN,
     UNDONE,
@@ -24,6 +25,7 @@ from tests.faults.soak.judging import (
     unexpected,
     wound_back,
 )
+from tests.folders import lake_in
 from tests.lake import Lake, append_pipeline, upsert_pipeline
 from tests.processes import end_group
 from tests.waiting import add_partition, wait_for
@@ -110,7 +112,7 @@ class Fleet:
     def restore(self, name: str) -> None:
         """Roll back two entries of a table, wait until the run halts, and do what it asks for."""
         self.listen()
-        log = FolderCommits(self.table(name))
+        log = LakeCommits(lake_in(self.lake.warehouse), self.named(name))
         wait_for(lambda: wound_back(log, name) is not None, f"{name} has too few entries")
         target = wound_back(log, name)
         assert target is not None
@@ -138,8 +140,10 @@ class Fleet:
         self.given_up += unexpected(said, *expected)
 
     def table(self, name: str) -> Path:
-        schema = "silver" if self.upserts(name) else "bronze"
-        return self.lake.path(f"{schema}.{name}")
+        return self.lake.path(str(self.named(name)))
+
+    def named(self, name: str) -> TableName:
+        return TableName("silver" if self.upserts(name) else "bronze", name)
 
     def _said(self) -> str:
         """What the driver said since it was last listened to."""

@@ -350,10 +350,10 @@ def test_tables_may_lie_in_a_catalog(lake: str, loads: Loads) -> None:
 def test_what_looks_into_a_folder_says_so_where_there_is_a_catalog(lake: str, loads: Loads) -> None:
     config = loads(lake.replace("warehouse: lake", "warehouse: {catalog: main}"))
     with pytest.raises(ConfigError, match="the tables are in the catalog main"):
-        _ = config.folder
+        _ = config.files
 
 
 def test_a_folder_may_take_the_place_of_the_warehouse(lake: str, tmp_path: Path) -> None:
     file = tmp_path / "lake.yml"
     file.write_text(lake.replace("warehouse: lake", "warehouse: {catalog: main}"))
-    assert load(file, {}, folder=tmp_path / "here").folder == tmp_path / "here"
+    assert load(file, {}, folder=tmp_path / "here").files == tmp_path / "here"

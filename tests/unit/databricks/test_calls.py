@@ -243,7 +243,7 @@ def test_a_file_is_loaded_with_the_environment_and_the_folder_that_are_given(
     rivermouth.ingest(file, SESSION, environ=environ, folder=folder)
     [made] = runs.made
     assert made["config"].kafka.bootstrap_servers == "k:9092"
-    assert made["config"].folder == folder
+    assert made["config"].files == folder
 
 
 def test_a_configuration_that_is_loaded_takes_neither(file: Path, runs: Runs) -> None:

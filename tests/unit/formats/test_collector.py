@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.formats.arrow import spare_what_is_loaded, without_collector
+from rivermouth.storage.store import Store
 from rivermouth.write.files.bad_records import QuarantineTarget
 from rivermouth.write.files.data_files import Folder
 from rivermouth.write.files.writing import Writing
@@ -21,7 +22,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 def writing(folder: Path) -> Task:
-    into = Folder(str(folder), [], tight=False)
+    into = Folder(Store.of_folder(folder), [], tight=False)
     return Writing(into, QuarantineTarget(into, "c", "p", 1, {}))
 
 

@@ -178,6 +178,7 @@ def test_the_lock_of_the_package_is_whole() -> None:
         "registry": 1,
         "debezium": 66,
         "converter": 32,
+        "store": 20,
         "peers": 1,
     }
     every = {jar for listed in sets.values() for jar in listed}

@@ -13,6 +13,7 @@ from rivermouth.config import Config, load
 from rivermouth.config.secret import Secrets
 from rivermouth.errors import ConfigError
 from rivermouth.operate.columns import columns_of
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 
@@ -116,7 +117,7 @@ def test_a_table_that_is_there_has_them_and_no_registry_is_asked(tmp_path: Path)
     metadata = {"id": "i", "schemaString": schema, "partitionColumns": [], "configuration": {}}
     metadata["format"] = {"provider": "parquet", "options": {}}
     protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
-    table = FilesTable(str(tmp_path / "lake" / "s" / "t"), "t")
+    table = FilesTable(Store.of_folder(tmp_path / "lake" / "s" / "t"), "t")
     table.log.commit(
         Commit("CREATE TABLE", definition=[{"protocol": protocol}, {"metaData": metadata}])
     )

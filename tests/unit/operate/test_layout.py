@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.operate.facts import Compacted, layout_of
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
-from rivermouth.warehouse.delta.store import Store
 from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.keys.effect import MovedKeys
 from tests.unit.write.keys.test_index import records

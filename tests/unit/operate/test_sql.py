@@ -22,6 +22,7 @@ from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.run.text import query_table as render
 from rivermouth.warehouse.delta.log import DeltaLog
 from tests.builders import place
+from tests.folders import folder_of_config
 from tests.unit.operate.doubles import configured
 
 pytestmark = pytest.mark.unit
@@ -58,7 +59,7 @@ def commit(config: Config, sequence: int, commit_id: str, *, bad: int = 1) -> Pa
         "raw": [b"\xff"],
         "nested": [{"at": NOON, "b": b"\x00", "n": None}],
     }
-    path = config.folder / "silver" / "Orders"
+    path = folder_of_config(config) / "silver" / "Orders"
     properties = CommitProperties(
         app_transactions=[Transaction(app_id("orders"), sequence)],
         custom_metadata={"userMetadata": to_json(entry)},
@@ -68,14 +69,14 @@ def commit(config: Config, sequence: int, commit_id: str, *, bad: int = 1) -> Pa
 
 
 def quarantine(config: Config, *commits: str) -> None:
-    path = config.folder / "silver" / "Orders_quarantine"
+    path = folder_of_config(config) / "silver" / "Orders_quarantine"
     write_deltalake(str(path), pa.table({"commit": [*commits]}), mode="append")
 
 
 def offsets(config: Config, *rows: tuple[str, int, str]) -> None:
     names = ("pipeline", "sequence", "commit")
     table = pa.table([[row[n] for row in rows] for n in range(3)], names=names)
-    write_deltalake(str(config.folder / "rivermouth" / "offsets"), table)
+    write_deltalake(str(folder_of_config(config) / "rivermouth" / "offsets"), table)
 
 
 def commits_shown(config: Config) -> list[str]:
@@ -108,7 +109,7 @@ def test_quarantine_shows_only_commits_in_effect(config: Config) -> None:
     commit(config, 2, "c2")
     quarantine(config, "c1", "c2", "left over by a crash")
     assert commits_shown(config) == ["c1", "c2"]
-    DeltaTable(str(config.folder / "silver" / "Orders")).restore(0)
+    DeltaTable(str(folder_of_config(config) / "silver" / "Orders")).restore(0)
     assert commits_shown(config) == ["c1"]
 
 

@@ -29,10 +29,11 @@ from rivermouth.protocol.offsets import (
     Watermarks,
 )
 from rivermouth.run.tables import status_table as render
-from rivermouth.warehouse.folder.offsets import folder_ledger
-from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.warehouse.lake.offsets import ledger_of
+from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 from tests.doubles import MemoryGroups
+from tests.folders import folder_of_config, lake_of
 from tests.unit.operate.doubles import Answering, configured
 
 pytestmark = pytest.mark.unit
@@ -72,7 +73,7 @@ def config(tmp_path: Path) -> Config:
 def commit(config: Config, entry: Entry | None, *, rows: int = 1, mode: Any = "append") -> Path:
     """Commit rows to the pipeline's table, with an entry or without."""
     pipeline = config.pipelines[entry.pipeline if entry else "p"]
-    path = pipeline.target.table.path(config.folder)
+    path = pipeline.target.table.path(folder_of_config(config))
     kafka = [{"topic": "t", "partition": 0, "offset": n, "timestamp": STAMP} for n in range(rows)]
     ids = pa.array([*range(rows)], pa.int64())
     table = pa.table({"id": ids, "_kafka": pa.array(kafka, KAFKA)})
@@ -197,7 +198,7 @@ def clean_up(path: Path, versions: Iterable[int]) -> None:
 def project(config: Config, entry: Entry) -> None:
     """The offsets table has the entry, at version 1."""
     counted = Recorded(1, 0, entry).counted((RowCounts(0, 0),) * len(entry.ranges))
-    folder_ledger(config.folder, config.pipelines["p"]).offsets.project([counted])
+    ledger_of(lake_of(config), config.pipelines["p"]).offsets.project([counted])
 
 
 def restored(config: Config) -> None:
@@ -390,7 +391,7 @@ def test_a_table_or_a_proof_that_nobody_foresaw_hides_only_its_own_pipeline(
             raise ZeroDivisionError("proof")
 
     def store(pipeline: Pipeline) -> LedgerStore:
-        found = folder_ledger(config.folder, pipeline)
+        found = ledger_of(lake_of(config), pipeline)
         return replace(found, log=cast(LedgerLog, Unreadable())) if pipeline.name == "r" else found
 
     commit(config, ENTRY)
@@ -426,7 +427,7 @@ def test_the_rendering_fits_and_says_unknown_as_a_dash(config: Config) -> None:
 def test_a_pipeline_that_a_run_tries_again_says_so(config: Config) -> None:
     commit(config, ENTRY)
     at_ms = int(STAMP.timestamp() * 1000)
-    RetryNotes(config.folder).write("p", Retrying(at_ms - 180_000, at_ms, 12, "RM301 k: is away"))
+    RetryNotes(lake_of(config)).write("p", Retrying(at_ms - 180_000, at_ms, 12, "RM301 k: is away"))
 
     found = status(config, Answering(facts()), STAMP.timestamp)
 

@@ -17,6 +17,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.ways import AS_FILES, Way
 from rivermouth.run.report import OpenReport
 from rivermouth.run.tables import status_table as render
+from rivermouth.storage.lake import Lake
 from tests.unit.operate.doubles import configured
 
 pytestmark = pytest.mark.unit
@@ -26,7 +27,7 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 
 def reason(config: Config) -> str | None:
-    way = way_now(config, config.pipelines["p"])
+    way = way_now(config.pipelines["p"], Lake.if_any(config))
     return None if way is None else way.reason
 
 
@@ -108,7 +109,7 @@ def test_the_ledger_of_a_pipeline_that_sends_is_told_of_only_where_spark_commits
     DeltaTable.create(
         str(tmp_path / "lake" / "rivermouth" / "ledger_p"), FLOATS, partition_by=["x"]
     )
-    way = way_now(config, config.pipelines["p"])
+    way = way_now(config.pipelines["p"], Lake.if_any(config))
     why = "the table is partitioned by x, which is of the type double"
     assert str(way) == f"entries are committed through Spark: {why}"
 

@@ -8,7 +8,8 @@ import pytest
 
 from rivermouth.protocol.commits import Recorded
 from rivermouth.run.ingest import Ingest
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.ports import OffsetsTable
 from tests.builders import PIPELINE, place, span
 from tests.doubles import Crash, Heard, World, edges, until_done
@@ -25,7 +26,8 @@ class Start:
     def __init__(self, world: World, folder: Path) -> None:
         crash = Crash()
         self._world = world
-        self._offsets: OffsetsTable = world.offsets if world.catalog else FolderOffsets(folder)
+        in_folder = LakeOffsets(Store.of_folder(folder))
+        self._offsets: OffsetsTable = world.offsets if world.catalog else in_folder
         self._edges = edges(world, crash, Heard(crash), self._offsets)
 
     def __call__(self) -> int:

@@ -103,6 +103,7 @@ class InMemory:
     """A warehouse as far as a run that opens a pipeline looks at it."""
 
     offsets: MemoryOffsets
+    lake = None
 
     def ledger(self, pipeline: Pipeline) -> LedgerStore:
         return LedgerStore(MemoryLog(MemoryTable()), self.offsets)

@@ -12,7 +12,8 @@ from rivermouth.errors import KafkaUnreachable
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, Silent
 from rivermouth.run.supervision import RetryNoteListener
-from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.storage.lake import Lake
+from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +27,7 @@ Event = RetryReport | OpenReport | PipelineReport
 
 @pytest.fixture
 def notes(tmp_path: Path) -> RetryNotes:
-    return RetryNotes(tmp_path)
+    return RetryNotes(Lake.in_folder(tmp_path))
 
 
 @pytest.fixture
@@ -106,5 +107,5 @@ def test_a_folder_that_takes_no_note_stops_nobody(tmp_path: Path) -> None:
         def tries_again(self, report: RetryReport) -> None:
             heard.append(report)
 
-    RetryNoteListener(Hears(), RetryNotes(tmp_path)).tries_again(FAILED)
+    RetryNoteListener(Hears(), RetryNotes(Lake.in_folder(tmp_path))).tries_again(FAILED)
     assert heard == [FAILED]

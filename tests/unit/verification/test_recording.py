@@ -30,6 +30,7 @@ from rivermouth.verification.recording import (
     to_record,
 )
 from rivermouth.verification.result import Kind, PipelineProof, Unchecked
+from tests.folders import folder_of_config, lake_of
 from tests.unit.verification.doubles import CREATE, MemoryCommits, commit, configured
 
 pytestmark = pytest.mark.unit
@@ -217,13 +218,13 @@ def test_the_commits_that_are_read_for_all_pipelines_are_limited_together(
 ) -> None:
     config = configured(tmp_path)
     pipeline = config.pipelines["p"]
-    log = pipeline.target.table.path(config.folder) / "_delta_log"
+    log = pipeline.target.table.path(folder_of_config(config)) / "_delta_log"
     log.mkdir(parents=True)
     for version, made in enumerate((CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6))):
         txns = [{"txn": {"appId": app, "version": n}} for app, n in made.txns.items()]
         lines = [json.dumps(each) for each in ({"commitInfo": made.info}, *txns)]
         (log / f"{version:020d}.json").write_text("\n".join(lines), encoding="utf-8")
-    beside_offsets(config.folder).write(OLD)
+    beside_offsets(lake_of(config)).write(OLD)
     others = {"p": pipeline, "q": pipeline, "r": pipeline}
     assert record_states(config)(pipeline) == RecordState(OLD)
     monkeypatch.setattr(recording, "_AT_MOST", 2)

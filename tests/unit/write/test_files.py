@@ -16,11 +16,12 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.delta.statistics import Leaf
 from rivermouth.write.files import data_files
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget
 from rivermouth.write.files.counting import Counted, counted
 from rivermouth.write.files.data_files import Folder
-from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.writing import Writing, Written, collected
 from tests.builders import span
 
@@ -61,14 +62,14 @@ def batch(*offsets: int, partition: int = 0, bad: tuple[int, ...] = ()) -> pa.Re
 
 
 def run(folder: Path, *batches: pa.RecordBatch) -> Written:
-    target = Folder(str(folder / "bad"), LEAVES, tight=False)
+    target = Folder(Store.of_folder(folder / "bad"), LEAVES, tight=False)
     returned = of(folder, target)(batches)
     return collected(row for each in returned for row in each.to_pylist())
 
 
 def of(folder: Path, target: Folder) -> Any:
     (folder / "good").mkdir(exist_ok=True)
-    good = Folder(str(folder / "good"), (Leaf(("n",), "long"),), tight=False)
+    good = Folder(Store.of_folder(folder / "good"), (Leaf(("n",), "long"),), tight=False)
     return Writing(good, QuarantineTarget(target, "c-1", "p", 7, {"RM603": "not JSON"}))
 
 
@@ -107,7 +108,7 @@ def test_a_row_group_bounds_no_floating_numbers_since_a_nan_would_be_beyond(tmp_
     rows = pa.RecordBatch.from_pylist(
         [{"s": {"n": 1, "f": float("nan")}, "f": 0.5, "t": "a", "l": [1.5]}], pa.schema(columns)
     )
-    files = data_files.Files(Folder(str(tmp_path), (), tight=False), 0)
+    files = data_files.Files(Folder(Store.of_folder(tmp_path), (), tight=False), 0)
     files.add(rows)
     [only] = files.end()
     group = pq.ParquetFile(tmp_path / only.name).metadata.row_group(0)
@@ -172,7 +173,7 @@ def test_a_task_that_fails_leaves_no_file(
         assert len(list(tmp_path.rglob("*.parquet"))) == completed
         raise OSError("no space left")
 
-    writing = of(tmp_path, Folder(str(tmp_path / "bad"), LEAVES, tight=False))
+    writing = of(tmp_path, Folder(Store.of_folder(tmp_path / "bad"), LEAVES, tight=False))
     with pytest.raises(OSError, match="no space"):
         list(writing(failing()))
     assert not list(tmp_path.rglob("*.parquet"))
@@ -222,7 +223,7 @@ def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
     unknown = pa.schema([("x", pa.dense_union([pa.field("a", pa.int8())]))])
     with pytest.raises(pa.ArrowException):
-        data_files._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown, {})
+        data_files._OpenFile(Folder(Store.of_folder(tmp_path), (), tight=False), 0, unknown, {})
     assert [*tmp_path.iterdir()] == []
 
 

@@ -19,10 +19,11 @@ from obstore.exceptions import GenericError
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.protocol.commits import app_id
-from rivermouth.warehouse.delta import store
+from rivermouth.storage import store
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.statistics import Leaf
 from rivermouth.write.files.data_files import DataFile, Files, Folder
-from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.table import FilesTable, appended
 from tests.reading import rows_at
 
@@ -35,13 +36,13 @@ TXN = app_id("p")
 def table(folder: Path, **properties: str) -> FilesTable:
     named = {f"delta.{name}": value for name, value in properties.items()}
     DeltaTable.create(str(folder), SCHEMA, configuration=dict(named))
-    made = FilesTable(str(folder), "p")
+    made = FilesTable(Store.of_folder(folder), "p")
     made.newest()
     return made
 
 
 def a_file(made: FilesTable, *numbers: int) -> DataFile:
-    files = Files(Folder(made.path, (Leaf(("n",), "long"),), tight=False), 0)
+    files = Files(Folder(made.store, (Leaf(("n",), "long"),), tight=False), 0)
     rows = pa.RecordBatch.from_pydict({"n": [*numbers]}, SCHEMA)
     files.add(rows)
     [file] = files.end()
@@ -64,7 +65,7 @@ def test_files_txn_and_metadata_are_one_commit(tmp_path: Path) -> None:
 
     [_, record] = DeltaLog.of_folder(tmp_path).commits()
     assert (record.operation, record.txns, record.user_metadata) == ("WRITE", {TXN: 7}, "said")
-    assert numbers(made.path) == [1, 2]
+    assert numbers(made.store.where) == [1, 2]
     assert (made.newest(), made.txn(TXN), made.txn("other")) == (1, 7, 0)
     actions = (tmp_path / "_delta_log" / f"{1:020d}.json").read_text("utf-8").split("\n")
     [info] = [json.loads(each)["commitInfo"] for each in actions if "commitInfo" in each]
@@ -75,23 +76,23 @@ def test_files_txn_and_metadata_are_one_commit(tmp_path: Path) -> None:
 def test_a_version_that_somebody_has_taken_is_not_taken_again(tmp_path: Path) -> None:
     made = table(tmp_path)
     file = a_file(made, 1)
-    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
+    write_deltalake(made.store.where, pa.table({"n": [9]}), mode="append")
 
     with pytest.raises(CommitConflict, match="in the way"):
         exact(made, [file], "said", 1)
-    assert numbers(made.path) == [9]
+    assert numbers(made.store.where) == [9]
 
     assert made.newest() == 1
     exact(made, [file], "said", 1)
-    assert numbers(made.path) == [1, 9]
+    assert numbers(made.store.where) == [1, 9]
 
 
 def test_a_commit_without_a_txn_goes_beside_others(tmp_path: Path) -> None:
     made = table(tmp_path)
     file = a_file(made, 1)
-    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
+    write_deltalake(made.store.where, pa.table({"n": [9]}), mode="append")
     made.after_others(appended([file]))
-    assert numbers(made.path) == [1, 9]
+    assert numbers(made.store.where) == [1, 9]
 
 
 def test_a_log_that_cannot_be_written_is_no_conflict(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_a_log_that_cannot_be_written_is_no_conflict(tmp_path: Path) -> None:
     with pytest.raises(BatchFailed, match="cannot be written"):
         exact(made, [file], "said", 1)
     with pytest.raises(BatchFailed, match="cannot be read"):
-        FilesTable(made.path, "p").newest()
+        FilesTable(made.store, "p").newest()
 
 
 def test_a_commit_that_fails_though_its_version_is_free_is_no_conflict(
@@ -138,9 +139,9 @@ def test_checkpoints_and_clean_up_follow_the_table(
     commits = sorted(int(each.name[:20]) for each in log.glob("*.json"))
     assert max(checkpoints) == 4
     assert commits == [*range(first, 6)]
-    assert numbers(made.path) == [1, 2, 3, 4, 5]
-    assert FilesTable(made.path, "p").newest() == 5
-    assert DeltaTable(made.path).transaction_version(TXN) == 5
+    assert numbers(made.store.where) == [1, 2, 3, 4, 5]
+    assert FilesTable(made.store, "p").newest() == 5
+    assert DeltaTable(made.store.where).transaction_version(TXN) == 5
 
 
 @pytest.mark.parametrize(("younger", "first"), [([], 3), ([1], 0), ([2], 0)])
@@ -178,7 +179,7 @@ def test_a_checkpoint_that_fails_harms_no_commit(
     monkeypatch.setattr(DeltaTable, "create_checkpoint", fails)
     exact(made, [a_file(made, 1)], "said", 1)
     made.keep_up()
-    assert numbers(made.path) == [1]
+    assert numbers(made.store.where) == [1]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what is open is told by Linux's /proc")
@@ -227,7 +228,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     def commits() -> list[Path]:
         return sorted(log.glob("*.json"))
 
-    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others
+    write_deltalake(made.store.where, pa.table({"n": [9]}), mode="append")  # of others
     made.newest()
     monkeypatch.setattr(os, "fsync", noted)
     file = a_file(made, 1, 2)
@@ -243,7 +244,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
 
     order.clear()
     made.newest()
-    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others
+    write_deltalake(made.store.where, pa.table({"n": [9]}), mode="append")  # of others
     made.after_others(appended([]))
     assert [name for name, _ in order] == [
         *(each.name for each in commits()[3:]),
@@ -251,7 +252,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     ]
 
     order.clear()
-    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others, seen before ours
+    write_deltalake(made.store.where, pa.table({"n": [9]}), mode="append")  # seen before ours
     made.newest()
     exact(made, [], "said", 2)
     assert [name for name, _ in order] == [
@@ -269,7 +270,7 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
     for _ in range(140):
         made.after_others(appended([]))
     synced.clear()
-    ours = FilesTable(str(tmp_path), "p")
+    ours = FilesTable(Store.of_folder(tmp_path), "p")
     ours.newest()
     exact(ours, [], "ours", 1)
     assert {f"{n:020}.json" for n in range(11, 142)} <= synced
@@ -284,7 +285,7 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
 
 
 def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:
-    made = FilesTable(str(tmp_path), "p")
+    made = FilesTable(Store.of_folder(tmp_path), "p")
     (tmp_path / "_delta_log").mkdir()
     assert not made.exists()
     DeltaTable.create(str(tmp_path), SCHEMA, mode="ignore")
@@ -295,14 +296,14 @@ def test_a_table_that_is_gone_or_made_anew_is_not_gone_on_with(tmp_path: Path) -
     made = table(tmp_path / "t")
     exact(made, [], "said", 1)
     assert made.newest() == 1
-    shutil.rmtree(made.path)
+    shutil.rmtree(made.store.where)
     with pytest.raises(BatchFailed, match="the log cannot be read"):
         made.newest()
 
-    DeltaTable.create(made.path, SCHEMA)
+    DeltaTable.create(made.store.where, SCHEMA)
     assert made.newest() == 0
     exact(made, [], "said", 1)
     made.newest()
-    shutil.rmtree(made.path)
-    DeltaTable.create(made.path, SCHEMA)
+    shutil.rmtree(made.store.where)
+    DeltaTable.create(made.store.where, SCHEMA)
     assert (made.newest(), made.txn(TXN)) == (0, 0)

@@ -15,12 +15,13 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from rivermouth.protocol.ways import Definition
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.delta.partitions import apart, folder_of_partition
+from rivermouth.warehouse.delta.statistics import Leaf, leaves_of, partitions_of
 from rivermouth.write.files import data_files
 from rivermouth.write.files.bad_records import folder_of
 from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.files.data_files import DataFile, Files, Folder
-from rivermouth.write.files.partitions import apart, folder_of_partition
-from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
 from rivermouth.write.files.table import FilesTable, appended
 
 pytestmark = pytest.mark.unit
@@ -114,7 +115,8 @@ def written(folder: Folder, *batches: dict[str, list[Any]]) -> list[DataFile]:
 def test_a_task_writes_a_file_for_each_value_and_one_more_once_its_rows_are_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Folder(str(tmp_path), [Leaf(("n",), "long")], False, [Leaf(("p",), "string")])
+    store, leaves = Store.of_folder(tmp_path), [Leaf(("n",), "long")]
+    folder = Folder(store, leaves, False, [Leaf(("p",), "string")])
     once = written(folder, {"p": ["a", "b"], "n": [1, 2]}, {"p": ["b", None], "n": [3, 4]})
     found = {each.partition["p"]: each for each in once}
     assert {p: json.loads(each.statistics)["maxValues"] for p, each in found.items()} == {
@@ -132,7 +134,7 @@ def test_a_task_writes_a_file_for_each_value_and_one_more_once_its_rows_are_too_
 
 
 def test_a_task_that_fails_leaves_no_file_of_any_partition(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path), [], False, [Leaf(("p",), "string")], file_bytes=1)
+    folder = Folder(Store.of_folder(tmp_path), [], False, [Leaf(("p",), "string")], file_bytes=1)
     files = Files(folder, 0)
     assert len(files.add(pa.RecordBatch.from_pydict({"p": ["a", "b"], "n": [1, 2]}))) == 2
     files.discard()
@@ -141,18 +143,18 @@ def test_a_task_that_fails_leaves_no_file_of_any_partition(tmp_path: Path) -> No
 
 def test_a_file_ends_at_the_size_that_the_table_asks_for(tmp_path: Path) -> None:
     batch = {"n": [*range(1000)], "at": [datetime(2026, 1, 1, tzinfo=timezone.utc)] * 1000}
-    [one] = written(Folder(str(tmp_path), [], False), batch, batch)
+    [one] = written(Folder(Store.of_folder(tmp_path), [], False), batch, batch)
     assert one.rows == 2000
-    small = written(Folder(str(tmp_path), [], False, file_bytes=1000), batch, batch)
+    small = written(Folder(Store.of_folder(tmp_path), [], False, file_bytes=1000), batch, batch)
     assert [each.rows for each in small] == [1000, 1000]
 
 
 def test_files_of_one_partition_are_joined_and_no_others(tmp_path: Path) -> None:
     columns = pa.schema([("p", pa.string()), ("n", pa.int64())])
     DeltaTable.create(tmp_path, columns, partition_by=["p"])
-    table = FilesTable(str(tmp_path), "p", files=True)
+    table = FilesTable(Store.of_folder(tmp_path), "p", files=True)
     table.newest()
-    into = folder_of(table.path, table.definition())
+    into = folder_of(table.store, table.definition())
     for number in range(16):
         made = Files(into, 0)
         made.add(pa.RecordBatch.from_pylist([{"p": "ab"[number % 2], "n": number}], columns))

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.protocol.ways import FEATURES, why_not
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.write.files.table import FilesTable
 
@@ -32,7 +33,7 @@ def with_protocol(folder: Path, writer: int, features: list[str]) -> FilesTable:
     listed |= {"readerFeatures": read} if read else {}
     changed = [{"protocol": protocol | listed} if "protocol" in each else each for each in actions]
     log.write_text("\n".join(map(json.dumps, changed)), encoding="utf-8")
-    return FilesTable(str(folder), "p")
+    return FilesTable(Store.of_folder(folder), "p")
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,8 @@ def _bound(topic: str, ranges: Sequence[OffsetRange]) -> Column:
 class CatalogWarehouse:
     """The tables of a configuration in the catalog that ``names`` says."""
 
+    lake = None
+
     def __init__(
         self, session: SparkSession, names: Catalog, attempts: Attempts = ATTEMPTS
     ) -> None:

@@ -26,7 +26,7 @@ Action = Mapping[str, Mapping[str, Any]]
 class AddFile:
     """A data file of a table. ``path`` is below the table, as it is in the store.
 
-    ``statistics`` is JSON, see ``write.files.statistics``. ``partition`` are the values of the
+    ``statistics`` is JSON, see ``warehouse.delta.statistics``. ``partition`` are the values of the
     partition columns, as text. ``vector`` tells which of its rows are deleted.
     """
 

@@ -16,8 +16,8 @@ from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
+from rivermouth.storage.store import STORE_FAULTS, Store
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
 
 Integers = npt.NDArray[np.integer[Any]]
 _COORDINATES = ["_kafka.topic", "_kafka.partition", "_kafka.offset"]

@@ -16,6 +16,7 @@ from typing import Any
 from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, deleted_rows
 from rivermouth.protocol.ways import Definition
+from rivermouth.storage.store import STORE_FAULTS, Store
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit, of_lines, to_lines
 from rivermouth.warehouse.delta.state import (
     LOG,
@@ -26,7 +27,6 @@ from rivermouth.warehouse.delta.state import (
     tail_of,
     versions_of,
 )
-from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
 from rivermouth.warehouse.ports import TableFacts
 
 ENGINE = "rivermouth"
@@ -42,12 +42,23 @@ class DeltaLog:
 
     def __init__(self, store: Store, *, files: bool = False, former: bool = False) -> None:
         self.store, self._files, self._former = store, files, former
-        self.state = self._nothing()
+        self.state, self._looked = self._nothing(), False
 
     @staticmethod
     def of_folder(folder: Path) -> DeltaLog:
         """That of the table in a folder of this machine."""
         return DeltaLog(Store.of_folder(folder))
+
+    @staticmethod
+    def as_of(store: Store, version: int) -> DeltaLog:
+        """One whose state is that of a version, with its files. All names of the log are read."""
+        log = DeltaLog(store, files=True)
+        named = [e for e in log._names() if e[:20].isdecimal() and int(e[:20]) <= version]
+        log.state = checkpointed(store, log._nothing(), listed(named))
+        for each in range(log.state.version + 1, version + 1):
+            log._take(each, log.actions(each))
+        log._looked = True
+        return log
 
     def _nothing(self) -> TableState:
         return TableState(files={} if self._files else None, former=[] if self._former else None)
@@ -56,12 +67,12 @@ class DeltaLog:
         """Take what was committed since.
 
         The first time, and where the table was made anew, the state is read from the newest
-        checkpoint on.
+        checkpoint on. Where there was no table then, one begins with version 0.
         """
         if self.state.version >= 0 and not self._has(self.state.version):
-            self.state = self._nothing()
-        if self.state.version < 0:
-            self.state = self._checkpointed()
+            self.state, self._looked = self._nothing(), False
+        if not self._looked:
+            self.state, self._looked = self._checkpointed(), True
         while (actions := self.read(self.state.version + 1)) is not None:
             self._take(self.state.version + 1, actions)
 
@@ -69,7 +80,7 @@ class DeltaLog:
         try:
             self.state.take(version, actions)
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
-            self.state = self._nothing()  # what is half taken is read again
+            self.state, self._looked = self._nothing(), False  # what is half taken is read again
             what, found = "a commit cannot be read", repr(fault)
             raise LedgerBroken(what, where=self._where(version), found=found) from fault
 
@@ -87,8 +98,7 @@ class DeltaLog:
         actions = commit.actions(base, int(time.time() * 1000), ENGINE)
         following, content = self.state.version + 1, to_lines(actions)
         path = path_of(following)
-        # A store may have tried again what had succeeded: then it is our own that is there.
-        if not self.store.create(path, content) and self.store.read(path) != content:
+        if not self.store.create(path, content):
             return False
         self.state.take(following, actions)
         return True

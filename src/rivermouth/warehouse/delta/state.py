@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.ways import WRITER_FEATURES, Definition
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Action, AddFile, of_lines
-from rivermouth.warehouse.delta.store import Store
 
 LOG = "_delta_log"
 _CHECKPOINT = re.compile(

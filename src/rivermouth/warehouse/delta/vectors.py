@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
-from rivermouth.warehouse.delta.store import Store
+from rivermouth.storage.store import Store
 
 _VERSION, _MAGIC = b"\x01", 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

@@ -26,9 +26,14 @@ from rivermouth.config.source import PLACE
 from rivermouth.debug import reach
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.ways import Definition
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.delta.actions import schema_of
+from rivermouth.warehouse.delta.creation import creation
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.statistics import Leaf, leaves_of, partitions_of
+from rivermouth.warehouse.quarantine import COLUMNS
 from rivermouth.write.files.counting import Counted, bad, other_records
 from rivermouth.write.files.data_files import DataFile, Files, Folder
-from rivermouth.write.files.statistics import Leaf, leaves_of, partitions_of
 from rivermouth.write.files.table import Alone, FilesTable, appended
 
 QUARANTINE = pa.schema(
@@ -50,6 +55,9 @@ QUARANTINE = pa.schema(
 """The columns of ``warehouse.tables``."""
 PROPERTIES = {"delta.checkpointInterval": "50"}
 """Those that a session of ours gives a table that it creates."""
+_SCHEMA = schema_of(
+    (field, kind) for field, _, kind in (each.partition(" ") for each in COLUMNS.split(", "))
+)
 _KINDS = {"string": "string", "int64": "long", "int32": "integer", "binary": "binary"}
 LEAVES = tuple(Leaf((e.name,), _KINDS.get(str(e.type), "timestamp")) for e in QUARANTINE)
 
@@ -71,7 +79,7 @@ def write_quarantined(
     """Add decoded rows that are bad to ``files`` of ``target.folder``; return those completed."""
     if not rows.num_rows:
         return []
-    _make(target.folder.path)
+    _make(target.folder.store)
     kafka, codes = rows.column("_kafka"), rows.column("code")
     said = {
         "commit": target.commit,
@@ -101,23 +109,19 @@ def written_again(files: Sequence[DataFile], target: QuarantineTarget) -> tuple[
     into, done = Files(target.folder, 0), list[DataFile]()
     commit = pa.scalar(target.commit, pa.string())
     for each in files:
-        with pq.ParquetFile(Path(target.folder.path, each.name)) as parquet:
+        with pq.ParquetFile(target.folder.store.opened(each.name)) as parquet:
             for batch in parquet.iter_batches():
                 of_commit = pa.repeat(commit, batch.num_rows)
                 done += into.add(batch.set_column(0, QUARANTINE.field("commit"), of_commit))
     return (*done, *into.end())
 
 
-def _make(path: str) -> None:
+def _make(store: Store) -> None:
     """Create the quarantine if it is missing: a file in its folder would stop all who try later."""
-    from deltalake import DeltaTable  # dear, and most tasks meet no bad record
-    from deltalake.exceptions import CommitFailedError
-
     # Not the folder of the log alone: who made it may have been killed before its first commit.
-    if DeltaTable.is_deltatable(path):
-        return
-    with suppress(CommitFailedError):  # another task was faster
-        DeltaTable.create(path, QUARANTINE, mode="ignore", configuration=PROPERTIES)
+    log = DeltaLog(store)
+    if log.definition() is None:
+        log.commit(creation(_SCHEMA, PROPERTIES))  # or another task was faster
 
 
 def task_number() -> int:
@@ -129,16 +133,20 @@ def task_number() -> int:
 
 
 class QuarantineFiles:
-    """The quarantine at ``path``, which may not exist yet, for one pipeline.
+    """The quarantine in ``store``, which may not exist yet, for one pipeline.
 
     ``reasons`` say what the codes of its records mean. ``alone``: see ``FilesTable``.
     """
 
     def __init__(
-        self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = lambda act: act()
+        self,
+        store: Store,
+        pipeline: str,
+        reasons: Mapping[str, str],
+        alone: Alone = lambda act: act(),
     ) -> None:
-        self._path, self._reasons = path, reasons
-        self._table = FilesTable(path, pipeline, alone)
+        self._store, self._reasons = store, reasons
+        self._table = FilesTable(store, pipeline, alone)
 
     def definition(self) -> Definition | None:
         """What the log says of the table now; None: there is none yet."""
@@ -149,7 +157,7 @@ class QuarantineFiles:
     def target(self, plan: CommitPlan, table: Definition | None) -> QuarantineTarget:
         """Where the tasks of the plan's batch put bad records; ``table``: see ``definition``."""
         return QuarantineTarget(
-            folder=folder_of(self._path, table),
+            folder=folder_of(self._store, table),
             commit=plan.commit,
             pipeline=plan.draft.pipeline,
             sequence=plan.sequence,
@@ -166,12 +174,12 @@ class QuarantineFiles:
         reach("P12")
 
 
-def folder_of(path: str, table: Definition | None) -> Folder:
+def folder_of(store: Store, table: Definition | None) -> Folder:
     """The folder of a table; None: of a quarantine that does not exist yet."""
     if table is None:
-        return Folder(path, LEAVES, tight=False)
+        return Folder(store, LEAVES, tight=False)
     return Folder(
-        path,
+        store,
         leaves_of(table),
         tight=table.tight,
         partitions=partitions_of(table),
@@ -191,7 +199,7 @@ def reporting(target: QuarantineTarget, folder: Path) -> Iterator[QuarantineOutp
     try:
         yield QuarantineOutput(target, reports)
     except BaseException:
-        discard(reports, target.folder.path)
+        discard(reports, target.folder.store)
         raise
     finally:
         shutil.rmtree(reports, ignore_errors=True)
@@ -278,12 +286,11 @@ def diverted(reports: Path, where: str) -> Diverted:
     return Diverted(len(found), counted, files)
 
 
-def discard(reports: Path, folder: str) -> None:
+def discard(reports: Path, store: Store) -> None:
     """Remove the files that the tasks have reported: their evaluation has failed."""
     for file in reports.glob("*.json"):
         with suppress(OSError):  # why it has failed says more
-            for each in _report(json.loads(file.read_text("utf-8"))).files:
-                Path(folder, each.name).unlink(missing_ok=True)
+            store.delete(e.name for e in _report(json.loads(file.read_text("utf-8"))).files)
 
 
 def _report(read: Mapping[str, Any]) -> Diverted:

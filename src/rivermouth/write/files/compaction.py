@@ -29,13 +29,14 @@ from pyroaring import BitMap64
 
 from rivermouth.debug import reach
 from rivermouth.errors import CommitConflict
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import AddFile, Commit
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import Store
+from rivermouth.warehouse.delta.partitions import Partition
+from rivermouth.warehouse.delta.rows import as_table
 from rivermouth.warehouse.delta.vectors import Vector, deleted_rows, vector_file
-from rivermouth.write.files.data_files import DataFile, Files, as_table
+from rivermouth.write.files.data_files import DataFile, Files
 from rivermouth.write.files.due import TARGET_BYTES, due
-from rivermouth.write.files.partitions import Partition
 
 SHARE = 0.3
 """At most so large a part of the time is spent on jobs."""

@@ -12,17 +12,16 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import AddFile
-from rivermouth.warehouse.delta.store import Store, sync
-from rivermouth.write.files.partitions import Partition, apart, folder_of_partition
-from rivermouth.write.files.statistics import Leaf, Statistics
+from rivermouth.warehouse.delta.partitions import Partition, apart, folder_of_partition
+from rivermouth.warehouse.delta.statistics import Leaf, Statistics
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 128 << 20
 """A row group has at most so many rows; it ends with the batch that brings it to so many bytes."""
@@ -47,7 +46,7 @@ class Folder:
     ``FILE_BYTES``.
     """
 
-    path: str
+    store: Store
     leaves: Sequence[Leaf]
     tight: bool
     partitions: Sequence[Leaf] = ()
@@ -82,12 +81,9 @@ class DataFile:
         """The file that ``to_json`` has described."""
         return DataFile(**json.loads(text))
 
-    def is_whole(self, folder: Path) -> bool:
+    def is_whole(self, store: Store) -> bool:
         """Whether it is still there, as it was written."""
-        try:
-            return (folder / self.name).stat().st_size == self.size
-        except FileNotFoundError:
-            return False
+        return store.size(self.name) == self.size
 
 
 @dataclass(frozen=True)
@@ -158,9 +154,8 @@ class Files:
         """Remove all files: their task has failed, so that nobody will hear of them."""
         if self._open is not None:
             self._open.remove()
-        for each in self._done:
-            with suppress(OSError):
-                Path(self._folder.path, each.name).unlink()
+        with suppress(OSError):
+            self._folder.store.delete(each.name for each in self._done)
 
     def _written(self) -> list[DataFile]:
         """Write what is gathered; the files that this completed."""
@@ -208,14 +203,11 @@ class _OpenFile:
         self._partition = partition
         below = folder_of_partition(partition)
         self.name = f"{below}part-{task:05d}-{uuid.uuid4()}.zstd.parquet"
-        self._path = Path(folder.path, self.name)
-        if below:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
         self._statistics, self._tight = Statistics(folder.leaves), folder.tight
-        self._sink = pa.OSFile(str(self._path), "wb")
+        self._upload = folder.store.upload(self.name)
         try:
             self._parquet = pq.ParquetWriter(
-                self._sink,
+                self._upload.file,
                 schema,
                 compression="zstd",
                 store_schema=False,
@@ -224,13 +216,12 @@ class _OpenFile:
                 write_statistics=list(bounded(schema)),
             )
         except BaseException:
-            self._sink.close()
-            self._path.unlink(missing_ok=True)
+            self._upload.discard()
             raise
 
     @property
     def size(self) -> int:
-        return int(self._sink.tell())
+        return self._upload.size
 
     @property
     def rows(self) -> int:
@@ -243,105 +234,11 @@ class _OpenFile:
 
     def closed(self) -> DataFile:
         self._parquet.close()
-        self._sink.close()
-        sync(self._path)
-        found = self._path.stat()
+        found = self._upload.finished()
         said = self._statistics.json(tight=self._tight)
-        at_ms = found.st_mtime_ns // 1_000_000
-        return DataFile(self.name, found.st_size, at_ms, said, self.rows, self._partition)
+        return DataFile(self.name, found.size, found.modified_ms, said, self.rows, self._partition)
 
     def remove(self) -> None:
-        for each in (self._parquet, self._sink):
-            with suppress(OSError, pa.ArrowException):
-                each.close()
-        with suppress(OSError):
-            self._path.unlink()
-
-
-def read_columns(
-    store: Store,
-    path: str,
-    columns: Sequence[str] | None,
-    rows: npt.NDArray[np.integer] | None = None,
-) -> pa.Table:
-    """Some columns of a data file, None: all of them. Of all rows, or of those with the numbers
-    ``rows``, in this order. Raises what the store does.
-    """
-    with store.opened(path) as opened:
-        # Spark may write times as Parquet's INT96, which has nanoseconds.
-        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        names = None if columns is None else [*columns]
-        if rows is not None:
-            return _taken(file, names, rows)
-        table = file.read(columns=names)
-        return table.cast(_plain_schema(table.schema)) if table.num_columns else table
-
-
-def _taken(
-    file: pq.ParquetFile, columns: list[str] | None, rows: npt.NDArray[np.integer]
-) -> pa.Table:
-    """Some rows, of whose row groups few batches are in memory at once."""
-    order = np.argsort(rows, kind="stable")
-    wanted, begins, found = rows[order].astype(np.int64), 0, list[pa.RecordBatch]()
-    for group in range(file.num_row_groups):
-        first, begins = begins, begins + file.metadata.row_group(group).num_rows
-        if np.searchsorted(wanted, first) == np.searchsorted(wanted, begins):
-            continue
-        for batch in file.iter_batches(_AT_ONCE, [group], columns):
-            until = first + batch.num_rows
-            these = wanted[slice(*np.searchsorted(wanted, [first, until]))] - first
-            # Without columns a cast would forget how many rows there are.
-            plain = batch.cast(_plain_schema(batch.schema)) if batch.num_columns else batch
-            found.append(plain.take(pa.array(these)))
-            first = until
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    taken = pa.Table.from_batches(found)
-    return taken.take(pa.array(back)) if taken.num_columns else taken
-
-
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([each.with_type(_plain(each.type)) for each in schema])
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without views, of which Arrow cannot take some: delta-rs notes them in its files."""
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(_plain(each.type)) for each in kind])
-    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return views.get(kind, kind)
-
-
-def as_table(
-    rows: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, pa.Scalar] = _NONE
-) -> pa.RecordBatch:
-    """The rows with the columns of the table; where their file lacks one, with the value in
-    ``constants``, or null.
-    """
-    arrays = _fields(rows, schema, rows.num_rows, constants)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _fields(
-    given: pa.RecordBatch | pa.StructArray,
-    wanted: pa.Schema | pa.StructType,
-    rows: int,
-    constants: Mapping[str, pa.Scalar] = _NONE,
-) -> list[pa.Array]:
-    found = []
-    struct = isinstance(given, pa.StructArray)
-    names = {each.name for each in (given.type if struct else given.schema)}
-    for each in wanted:
-        if each.name not in names:
-            found.append(pa.repeat(constants.get(each.name, pa.scalar(None, each.type)), rows))
-            continue
-        column = given.field(each.name) if struct else given.column(each.name)
-        found.append(_conformed(column, each.type))
-    return found
-
-
-def _conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if not pa.types.is_struct(kind) or column.type == kind:
-        return column.cast(kind)
-    fields = _fields(column, kind, len(column))
-    return pa.StructArray.from_arrays(fields, fields=[*kind], mask=column.is_null())
+        with suppress(OSError, pa.ArrowException):
+            self._parquet.close()
+        self._upload.discard()

@@ -1,4 +1,4 @@
-"""Commits to one Delta table in a folder, by the driver: exactly one version, or none.
+"""Commits to one Delta table, by the driver: exactly one version, or none.
 
 The log takes each version once. So a commit at the version after the one that it was planned on
 stands only where nobody has committed since. Spark's commits on a local disk are not exact in that
@@ -15,9 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
-
-from deltalake import DeltaTable
+from pathlib import PurePosixPath
 
 from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, LogUnreadable
@@ -25,10 +23,10 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.ways import Definition
+from rivermouth.storage.store import STORE_FAULTS, Store
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.warehouse.delta.log import DeltaLog, path_of
 from rivermouth.warehouse.delta.state import LOG
-from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
 from rivermouth.write.files.data_files import DataFile
 
 Alone = Callable[[Callable[[], object]], object]
@@ -40,7 +38,7 @@ checkpoints: the newest of these is not as old."""
 
 
 class FilesTable:
-    """The table at ``path``, which exists. ``where`` names it in errors.
+    """The table in ``store``, which exists. ``where`` names it in errors.
 
     Each commit is made by ``alone``. ``files``: see ``DeltaLog``. ``beside``: checkpoints are
     written beside what follows, and ``settle`` waits for the last one: they take longer the more
@@ -49,15 +47,15 @@ class FilesTable:
 
     def __init__(
         self,
-        path: str,
+        store: Store,
         where: str,
         alone: Alone = lambda act: act(),
         *,
         files: bool = False,
         beside: bool = False,
     ) -> None:
-        self.path, self._where, self._alone = path, where, alone
-        self.log = DeltaLog(Store.of_folder(Path(path)), files=files)
+        self.store, self._where, self._alone = store, where, alone
+        self.log = DeltaLog(store, files=files)
         self._beside, self._keeping = beside, list[threading.Thread]()
         self._synced: int | None = None  # up to this version, commits have reached the disk
 
@@ -130,7 +128,7 @@ class FilesTable:
             paths = (PurePosixPath(each.path) for each in commit.added)
             # Of a partition the names of its folders, too.
             named = {str(e) for path in paths for e in (path, *path.parents) if e.name}
-            self.log.store.sync_names(named)
+            self.store.sync_names(named)
             self._sync_others()
             while not self.log.commit(commit):
                 if following:
@@ -148,7 +146,7 @@ class FilesTable:
             first = newest + 1 - max(_OTHERS, self.definition().checkpoint_interval)
         else:
             first = self._synced + 1
-        self.log.store.sync_objects(map(path_of, range(max(first, 0), newest + 1)))
+        self.store.sync_objects(map(path_of, range(max(first, 0), newest + 1)))
 
     def _conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
@@ -195,17 +193,20 @@ class FilesTable:
             return
 
     def _keep_up(self, version: int, *, cleans_up: bool) -> None:
-        table, log = DeltaTable(self.path, version), Path(self.path, LOG)
-        # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
-        sum_of_hint = log / "._last_checkpoint.crc"
-        sum_of_hint.unlink(missing_ok=True)
-        table.create_checkpoint()
-        sum_of_hint.unlink(missing_ok=True)  # Spark may have left one meanwhile
-        # What clean-up takes is in the checkpoint alone from then on.
-        written = [each.name for each in log.glob(f"{version:020d}.checkpoint*")]
-        paths = [f"{LOG}/{each}" for each in (*written, "_last_checkpoint")]
-        self.log.store.sync_objects(paths)
-        self.log.store.sync_names(paths)
+        table, folder = self.store.delta_rs(version), self.store.folder
+        if folder is None:
+            table.create_checkpoint()
+        else:
+            # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
+            sum_of_hint = folder / LOG / "._last_checkpoint.crc"
+            sum_of_hint.unlink(missing_ok=True)
+            table.create_checkpoint()
+            sum_of_hint.unlink(missing_ok=True)  # Spark may have left one meanwhile
+            # What clean-up takes is in the checkpoint alone from then on.
+            written = [each.name for each in (folder / LOG).glob(f"{version:020d}.checkpoint*")]
+            paths = [f"{LOG}/{each}" for each in (*written, "_last_checkpoint")]
+            self.store.sync_objects(paths)
+            self.store.sync_names(paths)
         if cleans_up:
             table.cleanup_metadata()
 

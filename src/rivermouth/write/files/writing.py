@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from rivermouth.formats.arrow import spare_what_is_loaded
+from rivermouth.storage.store import Store
 from rivermouth.write.files.bad_records import (
     QuarantineOutput,
     QuarantineTarget,
@@ -49,10 +49,10 @@ class Written:
     counted: Counted
     entries: tuple[bytes, ...]
 
-    def there(self, folder: str, quarantine: str) -> bool:
-        """Whether its files are in these folders, whole."""
-        pairs = [(folder, each) for each in self.good] + [(quarantine, each) for each in self.bad]
-        return all(each.is_whole(Path(path)) for path, each in pairs)
+    def there(self, table: Store, quarantine: Store) -> bool:
+        """Whether its files are in these stores, whole. Raises ``STORE_FAULTS``."""
+        pairs = [(table, each) for each in self.good] + [(quarantine, each) for each in self.bad]
+        return all(each.is_whole(store) for store, each in pairs)
 
 
 @dataclass(frozen=True)

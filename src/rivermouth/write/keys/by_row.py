@@ -8,14 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.write.files.data_files import (
-    NOTHING_PLACED,
-    DataFile,
-    Files,
-    Placed,
-    read_columns,
-)
-from rivermouth.write.files.partitions import values_of
+from rivermouth.warehouse.delta.partitions import values_of
+from rivermouth.warehouse.delta.rows import read_columns
+from rivermouth.write.files.data_files import NOTHING_PLACED, DataFile, Files, Placed
 from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.effect import Effect, LeftToSpark, Live, live_of
 from rivermouth.write.keys.entries import Entries, Fold, of_bytes
@@ -181,7 +176,9 @@ class Filling:
             return NOTHING_FILLED
         standing = np.flatnonzero(stands)
         if self._size(untold.groups[standing], newest) > FILLED_BYTES:
-            raise LeftToSpark
+            raise LeftToSpark(
+                "the rows that its events leave untold are too large: lower max_offsets_per_trigger"
+            )
         names = [*self.order_by, *untold.lacks]
         old = self.index.rows(self.found, untold.groups[standing], names)
         counts = ~self._after(untold.floor[standing], old)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from rivermouth.config import Measure
 from rivermouth.write.files.data_files import Files, Placed
 from rivermouth.write.files.writing import Written
-from rivermouth.write.keys.effect import Effect, LeftToSpark, live_of
+from rivermouth.write.keys.effect import Effect, Overflows, live_of
 from rivermouth.write.keys.entries import Reduced
 from rivermouth.write.keys.index import KeyColumns, KeyIndex
 from rivermouth.write.keys.runs import Words, digests
@@ -78,7 +78,7 @@ class ByTotal:
         return KeyColumns(self.keys, TotalValues(self.reduction.totals), types)
 
     def effect(self, written: Written, index: KeyIndex, files: Callable[[], Files]) -> Effect:
-        """See ``ByFiles``. Raises LeftToSpark."""
+        """See ``ByFiles``. Raises Overflows."""
         told = [pa.ipc.open_stream(each).read_all() for each in written.entries]
         if not told:
             return _nothing(index)
@@ -116,7 +116,7 @@ class ByTotal:
             found[total.measure.name], over = total.value(parts, before)
             beyond.append(over)
         if reduce(pc.or_, beyond).true_count:
-            raise LeftToSpark
+            raise Overflows("a total does not fit")
         return found
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from rivermouth.warehouse.delta.actions import AddFile, Commit
+from rivermouth.warehouse.delta.partitions import Partition, values_of
 from rivermouth.warehouse.delta.vectors import Vector, of_rows, vector_file
 from rivermouth.write.files.data_files import DataFile, Files, Placed
-from rivermouth.write.files.partitions import Partition, values_of
 from rivermouth.write.files.writing import Written
 from rivermouth.write.keys.entries import Reduction
 from rivermouth.write.keys.index import Found, KeyColumns, KeyIndex, Rows
@@ -132,6 +132,10 @@ class LeftToSpark(Exception):
     records of its key are bad; or rows that do not tell all of their values are too large for the
     driver; or files of the table lie elsewhere, as those of a shallow clone.
     """
+
+
+class Overflows(LeftToSpark):
+    """The totals of some keys do not fit: the records of these have to be found."""
 
 
 class ByFiles(Protocol):

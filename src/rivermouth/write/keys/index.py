@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from rivermouth.storage.store import STORE_FAULTS, Store
 from rivermouth.warehouse.delta.actions import AddFile
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import STORE_FAULTS, Store
+from rivermouth.warehouse.delta.partitions import values_of
+from rivermouth.warehouse.delta.rows import as_table, read_columns
 from rivermouth.warehouse.delta.vectors import Vector, VectorUnreadable, of_rows, read_vector
-from rivermouth.write.files.data_files import as_table, read_columns
-from rivermouth.write.files.partitions import values_of
 from rivermouth.write.keys.runs import (
     AT_ONCE,
     NOWHERE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.protocol.commits import CommitPlan
@@ -16,9 +17,10 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.ways import ELSEWHERE, UNPINNED, Way, way_into, way_of, way_of_entries
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import can_lock, pins_threads, under_commit_lock
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.spark_commits import record_entry
 from rivermouth.write.files.bad_records import QuarantineFiles
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import Alone, FilesTable
 
 if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
     from rivermouth.write.landing import Site
@@ -31,8 +33,10 @@ def rows_way(site: Site) -> Way:
 
 def why_not_here(site: Site) -> str:
     """Why the driver commits nothing by itself at this site, in a clause; empty: it may."""
-    if not (site.address.path and site.one_host):
+    if site.store is None or not (site.one_host or site.in_bucket):
         return ELSEWHERE
+    if site.in_bucket:  # Spark commits nothing there
+        return ""
     session = site.spark.started
     return "" if (pins_threads() if session is None else can_lock(session)) else UNPINNED
 
@@ -54,15 +58,23 @@ def table_of(site: Site, *, batches: bool = False) -> FilesTable:
 
     ``batches``: of rows, one after the other. Who makes them lets it ``settle`` at the end.
     """
-    path = site.address.path
-    commits = partial(alone, site.spark, path)
-    return FilesTable(path, site.pipeline.name, commits, files=batches, beside=batches)
+    store, commits = site.store or _NOWHERE, _alone(site, site.address.path)
+    return FilesTable(store, site.pipeline.name, commits, files=batches, beside=batches)
 
 
 def quarantine_of(site: Site) -> QuarantineFiles:
     """Its quarantine, where the driver may commit to that."""
-    path, reasons = site.quarantine.address.path, site.quarantine.reasons
-    return QuarantineFiles(path, site.pipeline.name, reasons, partial(alone, site.spark, path))
+    store, reasons = site.bad or _NOWHERE, site.quarantine.reasons
+    commits = _alone(site, site.quarantine.address.path)
+    return QuarantineFiles(store, site.pipeline.name, reasons, commits)
+
+
+def _alone(site: Site, path: str) -> Alone:
+    return (lambda act: act()) if site.in_bucket else partial(alone, site.spark, path)
+
+
+_NOWHERE = Store.of_folder(Path())
+"""What stands for a table that the driver never commits to."""
 
 
 def record(site: Site, plan: CommitPlan) -> None:

@@ -14,7 +14,7 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,20 +24,28 @@ from pyspark.sql import DataFrame
 from rivermouth.config.source import KAFKA_COLUMNS
 from rivermouth.debug import reach
 from rivermouth.errors import CommitConflict
+from rivermouth.errors.store import StoreRefused
 from rivermouth.formats.arrow import Rebatched
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.formats.tasks import decoder_of
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import Definition, replaced, way_into
-from rivermouth.warehouse.delta.store import STORE_FAULTS
+from rivermouth.storage.store import STORE_FAULTS
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.files.bad_records import QuarantineTarget, folder_of, written_again
 from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.files.data_files import Files, Folder
 from rivermouth.write.files.table import appended
 from rivermouth.write.files.writing import RETURNED_DDL, Writing, Written, collected
-from rivermouth.write.keys.effect import ByFiles, Change, LeftToSpark, MovedKeys, change_of
+from rivermouth.write.keys.effect import (
+    ByFiles,
+    Change,
+    LeftToSpark,
+    MovedKeys,
+    Overflows,
+    change_of,
+)
 from rivermouth.write.keys.index import KeyIndex
 from rivermouth.write.keys.runs import Shelf
 from rivermouth.write.landing import STALE, Landing, RawBatch, Site, Staged
@@ -57,6 +65,18 @@ class Waiting:
     written: Written
 
 
+def spark_landing(site: Site) -> Callable[[str], Landing]:
+    """What takes a batch that does not land as files, for a reason. Raises StoreRefused."""
+    if site.in_bucket:
+
+        def refused(reason: str) -> Landing:
+            raise StoreRefused.of_spark(site.pipeline.name, reason)
+
+        return refused
+    landing: Landing = Merge(site) if isinstance(site.rows, Keyed) else DataFrameWriter(site)
+    return lambda reason: landing
+
+
 class FilesLanding:
     """Lands the rows of every good record: as files, where configuration and tables allow that.
 
@@ -67,7 +87,7 @@ class FilesLanding:
         rows = site.rows
         self._site, self._way = site, rows_way(site)
         self._by_files: ByFiles | None = rows.by_files if isinstance(rows, Keyed) else None
-        self._through_spark: Landing = Merge(site) if self._keyed else DataFrameWriter(site)
+        self._through_spark = spark_landing(site)
         self._table = table_of(site, batches=True)
         site.at_end(self._table.settle)
         self._bad = quarantine_of(site)
@@ -85,21 +105,48 @@ class FilesLanding:
     def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The tasks decode, so the counts of files are always known."""
         if self._way.reason:
-            return self._through_spark.stage(batch, plan, stack)
+            return self._through_spark(self._way.reason).stage(batch, plan, stack)
         if not self._table.may(plan):
             return STALE
         table, bad = self._table.definition(), self._bad.definition()
-        if way_into(self._way, table, bad, replaced(self._site.pipeline)).reason:
-            return self._through_spark.stage(batch, plan, stack)
-        into, target = folder_of(self._table.path, table), self._bad.target(plan, bad)
+        way = way_into(self._way, table, bad, replaced(self._site.pipeline))
+        if way.reason:
+            return self._through_spark(way.reason).stage(batch, plan, stack)
+        into, target = folder_of(self._table.store, table), self._bad.target(plan, bad)
         left = self._left(plan, table, target)
         written = left or self._write(batch, plan, into, target, stack)
         try:
-            change = self._change(written, into)
-        except LeftToSpark:
+            written, change = self._fitting(written, batch, plan, into, target, stack)
+        except LeftToSpark as why:
             self._discard(each.name for each in written.good)
-            return self._through_spark.stage(batch, plan, stack)
+            return self._through_spark(str(why)).stage(batch, plan, stack)
         return Staged(partial(self._commit, table, into, written, change))
+
+    def _fitting(
+        self,
+        written: Written,
+        batch: RawBatch,
+        plan: CommitPlan,
+        into: Folder,
+        target: QuarantineTarget,
+        stack: ExitStack,
+    ) -> tuple[Written, Change]:
+        """What was written, and what it changes. Raises LeftToSpark.
+
+        Where totals do not fit and Spark cannot land the batch, the records of these keys are
+        marked as bad by Spark, and all are written once more.
+        """
+        try:
+            return written, self._change(written, into)
+        except Overflows:
+            if not self._site.in_bucket or self._by_files is None:
+                raise
+        self._discard(each.name for each in written.good)
+        marked = self._site.counted(batch.decoded(), plan, stack).rows
+        writing = Rebatched(Writing(into, target, None, self._by_files.reduction))
+        returned = self._site.coalesced(marked).mapInArrow(writing, RETURNED_DDL).collect()
+        written = collected(each.asDict() for each in returned)
+        return written, self._change(written, into)
 
     def _commit(
         self, table: Definition, into: Folder, written: Written, change: Change, plan: CommitPlan
@@ -129,7 +176,7 @@ class FilesLanding:
         by_files = self._by_files
         assert by_files is not None, "the mode says that its rows land as files"
         if any(each.elsewhere for each in self._table.log.state.current.values()):
-            raise LeftToSpark
+            raise LeftToSpark("files of the table lie elsewhere")
         index = self._index or self._begun(by_files, into)
         index.follow()
         reach("P19")
@@ -166,7 +213,7 @@ class FilesLanding:
             return None
         written = left.written
         apart = bool(written.bad and target.folder.partitions)  # by others
-        whole = not apart and written.there(self._table.path, target.folder.path)
+        whole = not apart and written.there(self._table.store, target.folder.store)
         if not whole or left.ranges != plan.draft.ranges or left.definition != table:
             self._discard(each.name for each in written.good)
             return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -91,8 +90,7 @@ class OwnCode:
             written = self._evaluated(made, write)
             told = diverted(output.reports, self._site.pipeline.name)
             if told.tasks < tasks:  # Spark does not read at all where no row can be left
-                for each in written.good:
-                    Path(self._site.address.path, each.name).unlink(missing_ok=True)
+                target.folder.store.delete(each.name for each in written.good)
                 raise _Partly
         return _with(written, told)
 

@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 
 from rivermouth.operate.by_files import ByFiles, committed, understood, unnamed
 from rivermouth.operate.optimize import Files
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.delta.vectors import vector_file
@@ -116,7 +117,7 @@ def test_absolute_paths_of_our_own_files_are_named(table: KeyedTable) -> None:
 
 
 def upkeep(table: KeyedTable, days: float) -> ByFiles:
-    return ByFiles(str(table.path), now_ms(days))
+    return ByFiles(table.table.store, now_ms(days))
 
 
 def test_a_dry_run_tells_what_would_go_and_leaves_it(table: KeyedTable) -> None:
@@ -158,13 +159,13 @@ def test_the_table_s_own_retention_holds(table: KeyedTable) -> None:
 
 
 def test_only_a_table_that_asks_for_nothing_else_is_understood(table: KeyedTable) -> None:
-    assert understood(str(table.path))
-    assert not understood(str(table.path / "none"))
+    assert understood(table.table.store)
+    assert not understood(Store.of_folder(table.path / "none"))
     features = ["deletionVectors", "rowTracking"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features[:1]}
     said = {"protocol": {**protocol, "writerFeatures": features}}
     table.others(Commit("UPGRADE PROTOCOL", definition=[said]))
-    assert not understood(str(table.path))
+    assert not understood(table.table.store)
 
 
 Row = tuple[str, int, str, float]
@@ -174,13 +175,13 @@ Row = tuple[str, int, str, float]
 def quarantine(path: Path, *files: list[Row]) -> ByFiles:
     """A quarantine of these files."""
     DeltaTable.create(str(path), QUARANTINE)
-    table = FilesTable(str(path), "p")
+    table = FilesTable(Store.of_folder(path), "p")
     for rows in files:
         table.newest()
-        writer = Writer(folder_of(str(path), table.definition()), 0)
+        writer = Writer(folder_of(table.store, table.definition()), 0)
         batch = pa.RecordBatch.from_pylist([as_row(*each) for each in rows], QUARANTINE)
         table.after_others(appended([*writer.add(batch), *writer.end()]))
-    return ByFiles(str(path), now_ms())
+    return ByFiles(table.store, now_ms())
 
 
 def as_row(pipeline: str, sequence: int, commit: str, days: float) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def as_row(pipeline: str, sequence: int, commit: str, days: float) -> dict[str, 
 
 
 def left(upkeep: ByFiles) -> list[str]:
-    return sorted(DeltaTable(upkeep.path).to_pyarrow_table()["commit"].to_pylist())
+    return sorted(DeltaTable(upkeep.store.where).to_pyarrow_table()["commit"].to_pylist())
 
 
 STANDS = {1: "a", 2: "b"}
@@ -215,28 +216,28 @@ def test_orphans_go_and_all_other_rows_stay(tmp_path: Path, dry_run: bool) -> No
     assert made.remove_orphans("p", A_DAY_AGO, known, dry_run=dry_run) == (2 if dry_run else 0)
 
 
-def by_deltalake(path: str) -> None:
-    DeltaTable(path).delete("commit = 'dead'")
+def by_deltalake(store: Store) -> None:
+    DeltaTable(store.where).delete("commit = 'dead'")
 
 
-def by_a_vector(path: str) -> None:
-    table = FilesTable(path, "p", files=True)
+def by_a_vector(store: Store) -> None:
+    table = FilesTable(store, "p", files=True)
     table.newest()
     [file] = table.log.state.current.values()
     content, [vector] = vector_file(uuid4(), [BitMap64([1])])
-    table.log.store.create(str(vector.file), content)
+    store.create(str(vector.file), content)
     assert table.log.commit(Commit("DELETE", added=[file.marked(vector)], removed=[file]))
 
 
 @pytest.mark.parametrize("how", [by_deltalake, by_a_vector])
 def test_rows_that_are_deleted_already_are_no_orphans(
-    tmp_path: Path, how: Callable[[str], None]
+    tmp_path: Path, how: Callable[[Store], None]
 ) -> None:
     made = quarantine(tmp_path / "q", [("p", 1, "a", 2), ("p", 1, "dead", 2)])
-    how(made.path)
+    how(made.store)
     assert made.remove_orphans("p", A_DAY_AGO, known, dry_run=False) == 0
 
 
 def test_what_the_offsets_table_knows_of_entries_is_asked_by_pipeline(tmp_path: Path) -> None:
     made = quarantine(tmp_path / "o", [("p", 1, "a", 0), ("p", 2, "b", 0), ("q", 2, "c", 0)])
-    assert committed(made.path, "p", {2, 3}) == {2: "b"}
+    assert committed(made.store, "p", {2, 3}) == {2: "b"}

@@ -30,6 +30,7 @@ class Failing:
     def __init__(self, config: Config, fault: Exception) -> None:
         self._fault = fault
         self._place = warehouse_of(config, NO_SESSION)
+        self.lake = self._place.lake
 
     def hold(self, table: TableName) -> AbstractContextManager[None]:
         raise self._fault

@@ -17,9 +17,9 @@ from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Counts, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.counts import count_rows, with_counts
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import Store
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit

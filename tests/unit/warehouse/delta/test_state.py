@@ -13,8 +13,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.errors import LedgerBroken
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.delta.store import Store
 
 pytestmark = pytest.mark.unit
 

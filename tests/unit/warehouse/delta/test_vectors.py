@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from rivermouth.warehouse.delta.store import Store
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.vectors import (
     Vector,
     VectorUnreadable,

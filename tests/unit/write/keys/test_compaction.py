@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap64
 
 from rivermouth.errors import CommitConflict
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import AddFile, Commit
 from rivermouth.warehouse.delta.vectors import Vector
 from rivermouth.write.files import compaction
@@ -191,13 +192,13 @@ def test_what_others_add_or_delete_meanwhile_is_kept(
 
 def test_a_job_brings_no_vector_to_a_table_that_marks_no_rows(tmp_path: Path) -> None:
     """Others write files anew there to delete a row: its copy in the job's file has to go, too."""
-    path = str(tmp_path / "t")
+    path, store = str(tmp_path / "t"), Store.of_folder(tmp_path / "t")
     for first in (0, 2, 4):
         write_deltalake(path, pa.table({"id": [first, first + 1]}), mode="append")
-    table = FilesTable(path, "t", files=True)
+    table = FilesTable(store, "t", files=True)
     table.newest()
     sources = {each: BitMap64() for each in table.log.state.current.values()}
-    into = Files(folder_of(path, table.definition()), 0, {})
+    into = Files(folder_of(store, table.definition()), 0, {})
     done = rewritten(sources, table.log, into, Nobody(), lambda: False)
     assert done is not None
     DeltaTable(path).update({"id": "9"}, predicate="id = 0")

@@ -16,10 +16,11 @@ from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.formats.strict_json.types import schema_of
 from rivermouth.formats.tasks import decoder_of
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
+from rivermouth.warehouse.delta.partitions import Partition
 from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget, folder_of
 from rivermouth.write.files.data_files import Files, Folder
-from rivermouth.write.files.partitions import Partition
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.writing import Writing, Written, collected
 from rivermouth.write.keys.effect import ByFiles, Change, change_of
@@ -77,7 +78,7 @@ class KeyedTable:
     by_files: ByFiles = field(init=False)
 
     def __post_init__(self) -> None:
-        self.table = FilesTable(str(self.path), "p", files=True)
+        self.table = FilesTable(Store.of_folder(self.path), "p", files=True)
         if not self.table.exists():
             self.table.log.commit(Commit("CREATE TABLE", definition=self._definition()))
         self.restart()
@@ -112,8 +113,9 @@ class KeyedTable:
     def written(self, tasks: Iterable[Sequence[Record]], at_once: int = 5) -> Written:
         """What so many tasks write."""
         told: list[dict[str, Any]] = []
-        into = folder_of(str(self.path), self.table.definition())
-        bad = QuarantineTarget(Folder(f"{self.path}_bad", LEAVES, tight=False), "c", "p", 1, {})
+        into = folder_of(self.table.store, self.table.definition())
+        bad_records = Store.of_folder(Path(f"{self.path}_bad"))
+        bad = QuarantineTarget(Folder(bad_records, LEAVES, tight=False), "c", "p", 1, {})
         writing = Writing(into, bad, decoder_of(self.pipeline), self.by_files.reduction)
         for records in tasks:
             parts = [records[at : at + at_once] for at in range(0, len(records), at_once)]
@@ -130,7 +132,7 @@ class KeyedTable:
 
     def files(self, within: Partition | None = None) -> Files:
         """Those that the driver writes."""
-        return Files(folder_of(str(self.path), self.table.definition()), 0, within)
+        return Files(folder_of(self.table.store, self.table.definition()), 0, within)
 
     def land(self, *tasks: Sequence[Record]) -> Change:
         """Land a batch."""
@@ -143,7 +145,7 @@ class KeyedTable:
 
     def others(self, commit: Commit) -> None:
         """Somebody else's commit."""
-        other = FilesTable(str(self.path), "other", files=True)
+        other = FilesTable(Store.of_folder(self.path), "other", files=True)
         other.newest()
         assert other.log.commit(commit)
 

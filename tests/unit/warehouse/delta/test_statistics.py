@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.write.files.statistics import Leaf, Statistics
+from rivermouth.warehouse.delta.statistics import Leaf, Statistics
 
 pytestmark = pytest.mark.unit
 

@@ -21,9 +21,11 @@ from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
 from rivermouth.errors import BatchFailed, RivermouthError, TableLocked
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.lake import Lake
+from rivermouth.storage.trial import tried
 from rivermouth.warehouse.delta.counts import with_counts
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts, LedgerStore, LedgerWrites
 from rivermouth.warehouse.spark_commits import record
 
@@ -136,19 +138,24 @@ def _translate(where: str, fault: Exception) -> RivermouthError:
     return translate(fault, where)
 
 
-class FolderWarehouse:
-    """The local warehouse ``folder``. ``session``: of whoever lets Spark write it."""
+class LakeWarehouse:
+    """The tables of a lake. ``session``: of whoever lets Spark write it."""
 
     def __init__(
-        self, session: SparkSession | Spark, folder: Path, attempts: Attempts = ATTEMPTS
+        self, session: SparkSession | Spark, lake: Lake, attempts: Attempts = ATTEMPTS
     ) -> None:
         self._spark = Spark.of(session)
-        self._folder = folder
-        self._offsets = FolderOffsets(OFFSETS_TABLE.path(folder), attempts)
+        self.lake = lake
+        self._offsets = LakeOffsets(lake.store(OFFSETS_TABLE), attempts)
 
     def address(self, table: TableName) -> Address:
         """See ``Warehouse.address``."""
-        return Address(path=str(table.path(self._folder)))
+        path = self.lake.address(table)
+        if self.lake.folder is not None:
+            return Address(path=path)
+        from rivermouth.warehouse.lake.frames import frame  # dear, and few need it
+
+        return Address(path=path, reader=partial(frame, self.lake.store(table)))
 
     def offsets(self) -> Address:
         """See ``Warehouse.offsets``."""
@@ -156,8 +163,15 @@ class FolderWarehouse:
 
     @contextmanager
     def hold(self, table: TableName) -> Iterator[None]:
-        """See ``Warehouse.hold``. Raises TableLocked."""
-        locks = OFFSETS_TABLE.path(self._folder).parent / "locks"
+        """See ``Warehouse.hold``. Raises TableLocked.
+
+        A bucket has no lock: there the commits alone exclude each other, and that is tried.
+        """
+        if (folder := self.lake.folder) is None:
+            tried(self.lake)
+            yield
+            return
+        locks = OFFSETS_TABLE.path(folder).parent / "locks"
         with table_lock(self._spark, locks / f"{table}.lock"):
             yield
 
@@ -181,4 +195,4 @@ class FolderWarehouse:
         """See ``Warehouse.prepare``: the first bad record creates the quarantine."""
 
     def _log(self, table: TableName) -> DeltaLog:
-        return DeltaLog.of_folder(table.path(self._folder))
+        return DeltaLog(self.lake.store(table))

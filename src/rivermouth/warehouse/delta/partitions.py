@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rivermouth.write.files.statistics import Leaf
+from rivermouth.warehouse.delta.statistics import Leaf
 
 Partition = Mapping[str, str | None]
 """The value of each partition column, as text; None: null."""

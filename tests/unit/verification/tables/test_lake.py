@@ -1,4 +1,4 @@
-"""Tables in a folder: log files, rows of one version, and what cannot be read."""
+"""Tables of a lake: log files, rows of one version, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import TableName
+from rivermouth.storage.lake import Lake
 from rivermouth.verification.result import Findings, Kind
-from rivermouth.verification.tables.folder import FolderTables
+from rivermouth.verification.tables.lake import LakeTables
 from rivermouth.verification.tables.ports import Unreadable
 from tests.unit.verification.doubles import found
 
@@ -21,7 +22,7 @@ NAME = TableName("t", "p")
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> FolderTables:
+def tables(tmp_path: Path) -> LakeTables:
     """A table of three commits, the second one with a ``txn`` and a text of its own."""
     stamp = datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
     rows = pa.table({"id": [1, 2], "at": pa.array([stamp] * 2, pa.timestamp("us", tz="UTC"))})
@@ -33,10 +34,10 @@ def tables(tmp_path: Path) -> FolderTables:
     )
     write_deltalake(path, rows, mode="append", commit_properties=entry)
     write_deltalake(path, rows, mode="append")
-    return FolderTables(tmp_path)
+    return LakeTables(Lake.in_folder(tmp_path))
 
 
-def test_commits_tell_their_text_and_txn(tables: FolderTables) -> None:
+def test_commits_tell_their_text_and_txn(tables: LakeTables) -> None:
     commits, findings = tables.commits(NAME), Findings("p")
     assert commits.versions() == [0, 1, 2]
     first, second, _ = (commits.read(version, findings) for version in range(3))
@@ -46,7 +47,7 @@ def test_commits_tell_their_text_and_txn(tables: FolderTables) -> None:
     assert found(findings) == {}
 
 
-def test_a_checkpoint_is_known(tables: FolderTables, tmp_path: Path) -> None:
+def test_a_checkpoint_is_known(tables: LakeTables, tmp_path: Path) -> None:
     assert tables.commits(NAME).checkpointed() == -1
     DeltaTable(NAME.path(tmp_path)).create_checkpoint()
     assert tables.commits(NAME).checkpointed() == 2
@@ -56,7 +57,7 @@ def test_a_checkpoint_is_known(tables: FolderTables, tmp_path: Path) -> None:
     "content", [b'{"commitInfo": {"operation"', b'{"txn": \xff}', b"", b"\n", None]
 )
 def test_a_commit_that_cannot_be_read_is_a_fault(
-    tables: FolderTables, tmp_path: Path, content: bytes | None
+    tables: LakeTables, tmp_path: Path, content: bytes | None
 ) -> None:
     file = NAME.path(tmp_path) / "_delta_log" / f"{1:020d}.json"
     if content is None:
@@ -68,7 +69,7 @@ def test_a_commit_that_cannot_be_read_is_a_fault(
     assert found(findings) == {Kind.FAULT: 1}
 
 
-def test_rows_are_those_of_one_version_in_canonical_values(tables: FolderTables) -> None:
+def test_rows_are_those_of_one_version_in_canonical_values(tables: LakeTables) -> None:
     older, newest = tables.rows(NAME, 0), tables.rows(NAME)
     assert [each.to_pylist() for each in older.batches(["at", "id"], "id = 2")] == [
         [{"at": 1_000_000, "id": 2}]
@@ -79,7 +80,7 @@ def test_rows_are_those_of_one_version_in_canonical_values(tables: FolderTables)
 
 
 def test_what_is_no_table_or_has_lost_a_file_is_unreadable(
-    tables: FolderTables, tmp_path: Path
+    tables: LakeTables, tmp_path: Path
 ) -> None:
     other = TableName("t", "other")
     assert (tables.exist(NAME), tables.exist(other)) == (True, False)

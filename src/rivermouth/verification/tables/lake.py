@@ -1,4 +1,4 @@
-"""The tables in a local warehouse: log files read as text, rows read by delta-rs.
+"""The tables of a lake: log files read as text, rows read by delta-rs.
 
 delta-rs applies deletion vectors and column mapping. Spark is not involved.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+import obstore
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rivermouth.config import TableName
+from rivermouth.storage.faults import asked
+from rivermouth.storage.lake import Lake
 from rivermouth.verification.ledger.entry import Commit
 from rivermouth.verification.result import Findings, Kind
 from rivermouth.verification.tables.ports import Unreadable, canonical
@@ -26,40 +28,44 @@ _WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')
 _ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
 
 
-class FolderTables:
-    """The tables in the local warehouse ``folder``."""
+class LakeTables:
+    """The tables of a lake."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
 
-    def commits(self, table: TableName) -> FolderCommits:
+    def commits(self, table: TableName) -> LakeCommits:
         """See ``Tables``."""
-        return FolderCommits(table.path(self._folder))
+        return LakeCommits(self._lake, table)
 
-    def rows(self, table: TableName, version: int | None = None) -> FolderRows:
+    def rows(self, table: TableName, version: int | None = None) -> LakeRows:
         """See ``Tables``."""
-        return FolderRows(table.path(self._folder), version)
+        return LakeRows(self._lake, table, version)
 
     def exist(self, table: TableName) -> bool:
         """See ``Tables``."""
-        return DeltaTable.is_deltatable(str(table.path(self._folder)))
+        log = LakeCommits(self._lake, table)
+        return bool(log.versions()) or log.checkpointed() >= 0
 
 
-class FolderCommits:
-    """The log in the folder of the table at ``path``."""
+class LakeCommits:
+    """The log of a table."""
 
-    def __init__(self, path: Path) -> None:
-        self._log = path / "_delta_log"
+    def __init__(self, lake: Lake, table: TableName) -> None:
+        self._client = lake.client
+        self._log = f"{lake.prefix}/{table.schema}/{table.name}/_delta_log".lstrip(
+            "" if lake.folder else "/"
+        )
 
     def versions(self) -> list[int]:
         """See ``Commits``."""
-        names = (_COMMIT_FILE.fullmatch(each.name) for each in self._log.glob("*.json"))
+        names = map(_COMMIT_FILE.fullmatch, self._names())
         return sorted(int(match[1]) for match in names if match)
 
     def checkpointed(self) -> int:
         """See ``Commits``."""
-        found = self._log.glob("*.checkpoint*")
-        names = (each.name[:20] for each in found if each.suffix in (".parquet", ".json"))
+        found = (each for each in self._names() if ".checkpoint" in each)
+        names = (each[:20] for each in found if each.endswith((".parquet", ".json")))
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def read(self, version: int, findings: Findings) -> Commit:
@@ -67,7 +73,7 @@ class FolderCommits:
         info: Mapping[str, Any] = {}
         txns: dict[str, int] = {}
         try:
-            lines = self._file(version).read_text("utf-8").split("\n")
+            lines = self._read(version).decode("utf-8").split("\n")
             actions = [json.loads(line) for line in lines if _WANTED.match(line)]
             if not any(map(str.strip, lines)):
                 raise ValueError("it is empty")
@@ -83,21 +89,35 @@ class FolderCommits:
 
     def has(self, version: int) -> bool:
         """See ``Commits``."""
-        return self._file(version).exists()
-
-    def _file(self, version: int) -> Path:
-        return self._log / f"{version:020d}.json"
-
-
-class FolderRows:
-    """The rows of the table at ``path``, at ``version`` (None: the newest)."""
-
-    def __init__(self, path: Path, version: int | None = None) -> None:
         try:
-            self._table = DeltaTable(str(path), version=version)
+            self._read(version)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _read(self, version: int) -> bytes:
+        path, objects = f"{self._log}/{version:020d}.json", self._client.objects
+        return bytes(asked(path, lambda: obstore.get(objects, path).bytes()))
+
+    def _names(self) -> list[str]:
+        begins, objects = f"{self._log}/", self._client.objects
+        found = asked(
+            begins, lambda: [each for some in obstore.list(objects, begins) for each in some]
+        )
+        names = (each["path"].rpartition("/_delta_log/")[2] for each in found)
+        return [each for each in names if "/" not in each]
+
+
+class LakeRows:
+    """The rows of a table of a lake, at ``version`` (None: the newest)."""
+
+    def __init__(self, lake: Lake, table: TableName, version: int | None = None) -> None:
+        options = lake.client.delta_rs or None
+        try:
+            self._table = DeltaTable(lake.address(table), version, storage_options=options)
             self._schema = pa.schema(self._table.schema().to_arrow())
         except (DeltaError, TableNotFoundError) as fault:
-            raise Unreadable(f"{path.parent.name}.{path.name}: {fault}") from fault
+            raise Unreadable(f"{table}: {fault}") from fault
 
     @property
     def schema(self) -> pa.Schema:

@@ -13,8 +13,9 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
-from rivermouth.warehouse.folder import offsets as room
-from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.storage.store import Store
+from rivermouth.warehouse.lake import offsets as room
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from tests.builders import PIPELINE
 from tests.builders import recorded_entries as entries
 from tests.reading import rows_at
@@ -38,13 +39,18 @@ def sequences(path: Path, pipeline: str = PIPELINE) -> list[int]:
     ]
 
 
+def table_at(path: Path) -> LakeOffsets:
+    """A handle on it."""
+    return LakeOffsets(Store.of_folder(path))
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "rivermouth" / "offsets"
 
 
 def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path: Path) -> None:
-    table = FolderOffsets(path)
+    table = table_at(path)
     assert table.sequence(PIPELINE) == 0
     table.project([])
     table.rebuild([])
@@ -54,20 +60,20 @@ def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path:
 def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) -> None:
     for attempt in range(8):
         path = tmp_path / str(attempt)
-        raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2)),) * 3)
+        raised = at_once(*(lambda path=path: table_at(path).project(entries(2)),) * 3)
         assert all(isinstance(each, ProjectionFailed | OffsetsUnreadable) for each in raised)
-        FolderOffsets(path).project(entries(2))
+        table_at(path).project(entries(2))
         assert sequences(path) == [1, 2]
 
 
 def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
     for count in (1, 2, 3):
-        FolderOffsets(path).project(entries(count))
+        table_at(path).project(entries(count))
     before = rows(path)
     shutil.rmtree(path)
-    FolderOffsets(path).rebuild(entries(3))
+    table_at(path).rebuild(entries(3))
     assert rows(path) == before
-    assert FolderOffsets(path).sequence(PIPELINE) == 3
+    assert table_at(path).sequence(PIPELINE) == 3
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,7 @@ def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
 def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
     path: Path, name: str, damage: str
 ) -> None:
-    table = FolderOffsets(path)
+    table = table_at(path)
     table.project(entries(3))
     table.project(entries(2, "bids"))
     before = rows(path)
@@ -102,7 +108,7 @@ def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
 
 
 def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> None:
-    table = FolderOffsets(path)
+    table = table_at(path)
     table.project(entries(4))
     table.rebuild(entries(4)[2:])
     assert sequences(path) == [1, 2, 3, 4]
@@ -110,17 +116,17 @@ def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> No
 
 def test_a_rebuild_beside_a_running_driver_loses_none_of_its_rows(path: Path) -> None:
     read_before = entries(3)
-    driver = FolderOffsets(path)
+    driver = table_at(path)
     driver.project(entries(4))
-    FolderOffsets(path).rebuild(read_before)
+    table_at(path).rebuild(read_before)
     driver.project(entries(5)[4:])
     assert sequences(path) == [1, 2, 3, 4, 5]
 
 
 def test_a_rebuild_does_not_hide_that_the_table_knows_more_than_the_log(path: Path) -> None:
-    FolderOffsets(path).project(entries(4))
-    FolderOffsets(path).rebuild(entries(2))
-    assert FolderOffsets(path).sequence(PIPELINE) == 4
+    table_at(path).project(entries(4))
+    table_at(path).rebuild(entries(2))
+    assert table_at(path).sequence(PIPELINE) == 4
 
 
 def torn(path: Path) -> None:
@@ -139,12 +145,12 @@ def a_file(path: Path) -> None:
 @pytest.mark.parametrize("damage", [torn, without_beginning, a_file])
 def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> None:
     for count in (1, 2):
-        FolderOffsets(path).project(entries(count))
+        table_at(path).project(entries(count))
     damage(path)
     for ask in (
-        lambda: FolderOffsets(path).sequence(PIPELINE),
-        lambda: FolderOffsets(path).project(entries(3)),
-        lambda: FolderOffsets(path).rebuild(entries(3)),
+        lambda: table_at(path).sequence(PIPELINE),
+        lambda: table_at(path).project(entries(3)),
+        lambda: table_at(path).rebuild(entries(3)),
     ):
         with pytest.raises(OffsetsUnreadable) as caught:
             ask()
@@ -156,12 +162,12 @@ def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> Non
 def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_next_start(
     path: Path,
 ) -> None:
-    driver = FolderOffsets(path)
+    driver = table_at(path)
     driver.project(entries(2))
     shutil.rmtree(path)
     with pytest.raises(OffsetsUnreadable, match="the target table is as it should be"):
         driver.project(entries(3)[2:])
-    FolderOffsets(path).project(entries(3))
+    table_at(path).project(entries(3))
     assert sequences(path) == [1, 2, 3]
 
 
@@ -171,7 +177,7 @@ def test_the_log_does_not_grow_with_the_commits(
 ) -> None:
     monkeypatch.setattr(room, "_PROPERTIES", {"delta.logRetentionDuration": "interval 0 seconds"})
     made = entries(240)
-    table, idle = FolderOffsets(path), FolderOffsets(path)
+    table, idle = table_at(path), table_at(path)
     table.project(made[:1])
     assert idle.sequence(PIPELINE) == 1
     table.compact()
@@ -184,6 +190,6 @@ def test_the_log_does_not_grow_with_the_commits(
 
 
 def test_a_new_table_keeps_its_log_for_an_hour(path: Path) -> None:
-    FolderOffsets(path).project(entries(1))
+    table_at(path).project(entries(1))
     kept = DeltaTable(str(path)).metadata().configuration
     assert kept == {"delta.logRetentionDuration": "interval 1 hour"}

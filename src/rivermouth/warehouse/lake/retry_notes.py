@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from rivermouth.config import OFFSETS_TABLE
+from rivermouth.storage.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -28,28 +28,29 @@ class Retrying:
 
 
 class RetryNotes:
-    """The notes of a warehouse in ``folder``, by pipeline."""
+    """The notes of a lake, by pipeline."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = OFFSETS_TABLE.path(folder).parent / "retrying"
+    def __init__(self, lake: Lake) -> None:
+        self._notes = lake.below(OFFSETS_TABLE.schema, "retrying")
 
     def write(self, pipeline: str, note: Retrying) -> None:
         """Leave a note."""
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file(pipeline).write_text(json.dumps(asdict(note)), encoding="utf-8")
+            self._notes.put(_name(pipeline), json.dumps(asdict(note)).encode())
 
     def remove(self, pipeline: str) -> None:
         """Take the note away, if there is one."""
         with suppress(OSError):
-            self._file(pipeline).unlink()
+            self._notes.delete([_name(pipeline)])
 
     def read(self, pipeline: str) -> Retrying | None:
-        """The note; None where there is none, or while it is being written."""
+        """The note; None where there is none, or it cannot be read."""
         try:
-            return Retrying(**json.loads(self._file(pipeline).read_text(encoding="utf-8")))
+            found = self._notes.read(_name(pipeline))
+            return None if found is None else Retrying(**json.loads(found))
         except (OSError, ValueError, TypeError):
             return None
 
-    def _file(self, pipeline: str) -> Path:
-        return self._folder / f"{pipeline}.json"
+
+def _name(pipeline: str) -> str:
+    return f"{pipeline}.json"

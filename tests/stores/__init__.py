@@ -1,0 +1,1 @@
+"""Lakes in real object stores, and what comes between a store and its clients."""
