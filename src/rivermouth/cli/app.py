@@ -62,6 +62,7 @@ app.add_typer(machine.bundle, name="bundle")
 app.command("doctor")(machine.doctor)
 app.command("broker")(machine.broker)
 app.command("registry")(machine.registry)
+app.command("store")(machine.store)
 app.command("demo")(machine.demo)
 
 

@@ -1,4 +1,5 @@
-"""The commands about this machine: ``doctor``, ``broker``, ``registry``, ``demo``, ``bundle``."""
+"""The commands about this machine: ``doctor``, ``broker``, ``registry``, ``store``, ``demo``,
+``bundle``."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from rivermouth.run.starting import Stop
 if TYPE_CHECKING:
     from rivermouth.local.broker import Broker
     from rivermouth.local.registry import LocalRegistry
+    from rivermouth.local.s3 import LocalS3
     from rivermouth.operate.doctor import Check
 
 
@@ -134,7 +136,10 @@ def registry(port: Port = 0) -> None:
 
 
 def _serve(
-    name: str, what: str, server: Broker | LocalRegistry, told: Callable[[Any], dict[str, str]]
+    name: str,
+    what: str,
+    server: Broker | LocalRegistry | LocalS3,
+    told: Callable[[Any], dict[str, str]],
 ) -> None:
     """Run a server of the jars ``name`` until it is to stop."""
     from rivermouth.errors import SetupError
@@ -164,14 +169,46 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
+def store(port: Port = 0, folder: Folder = None) -> None:
+    """Run a real object store on this machine that speaks S3, in foreground."""
+    from rivermouth.local.s3 import BUCKET, LocalS3
+
+    def told(running: LocalS3) -> dict[str, str]:
+        kept = f"kept in {running.directory}" if folder else "deleted when it stops"
+        options = {f"storage.{name}": value for name, value in running.options.items()}
+        return {"warehouse": f"s3://{BUCKET}/any/prefix", **options, "data": kept}
+
+    _serve("store", "the object store", LocalS3(folder, port or None), told)
+
+
+DemoWarehouse = Annotated[
+    str,
+    typer.Option(
+        "--warehouse", metavar="URL", help="Keep the tables below this prefix of a bucket."
+    ),
+]
+DemoStore = Annotated[
+    bool, typer.Option("--store", help="Keep the tables in a local object store.")
+]
+
+
+def demo(
+    folder: DemoPath = Path("rivermouth-demo"),
+    keep: Keep = False,
+    warehouse: DemoWarehouse = "",
+    in_store: DemoStore = False,
+) -> None:
     """Kill a driver at the worst moment, and verify the tables."""
     from rivermouth.local.demo import Story
+
+    if warehouse and in_store:
+        raise typer.BadParameter("it is one or the other", param_hint="--warehouse and --store")
 
     signal.signal(
         signal.SIGTERM, signal.default_int_handler
     )  # as for Ctrl-C, the broker is stopped
-    Story(folder, typer.echo).tell(_until_stopped if keep else None)
+    story = Story(folder, typer.echo, warehouse=warehouse, store=in_store)
+    story.tell(_until_stopped if keep else None)
 
 
 def _until_stopped() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,17 +19,19 @@ from rivermouth.local.broker import Broker
 from rivermouth.local.commands import typed
 from rivermouth.local.demo_records import ORDERS, fill
 from rivermouth.local.jars import Downloading, jars
+from rivermouth.local.s3 import BUCKET, LocalS3
 from rivermouth.local.scratch import writing
 
 _MARKER = ".rivermouth-demo"
+FOLDER = "./lake"
 
 CONFIG = """\
 # Two topics, two tables. Type: rivermouth validate, then status, verify, sql, run.
 version: 1
 kafka:
   bootstrap.servers: {bootstrap_servers}
-warehouse: ./lake
-pipelines:
+warehouse: {warehouse}
+{storage}pipelines:
   bids:                            # append: every record becomes a row
     source: {{topics: [bids], format: json, max_offsets_per_trigger: {bids_per_batch}}}
     schema: >-
@@ -72,11 +75,20 @@ def _require_demo(folder: Path) -> None:
 
 
 def configure(
-    folder: Path, bootstrap_servers: str, bids_per_batch: int, orders_per_batch: int
+    folder: Path,
+    bootstrap_servers: str,
+    bids_per_batch: int,
+    orders_per_batch: int,
+    warehouse: str = FOLDER,
+    store: LocalS3 | None = None,
 ) -> Path:
-    """Write the configuration; its file."""
+    """Write the configuration; its file. ``store``: the tables are there."""
     file = folder / "rivermouth.yml"
+    options = {} if store is None else store.options
+    lines = [f"  {name}: {value}\n" for name, value in options.items()]
     text = CONFIG.format(
+        warehouse=warehouse if store is None else f"s3://{BUCKET}/demo",
+        storage="".join(("storage:\n", *lines)) if lines else "",
         bootstrap_servers=bootstrap_servers,
         bids_per_batch=bids_per_batch,
         orders_per_batch=orders_per_batch,
@@ -135,8 +147,19 @@ class Sizes:
 class Story:
     """Prints numbered steps with the seconds since the start, and runs their commands."""
 
-    def __init__(self, folder: Path, say: Say, sizes: Sizes | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        say: Say,
+        sizes: Sizes | None = None,
+        *,
+        warehouse: str = "",
+        store: bool = False,
+    ) -> None:
         self._folder = folder
+        # Of a bucket nobody knows what is there: each demo has a prefix of its own.
+        self._warehouse = f"{warehouse.rstrip('/')}/{uuid.uuid4()}" if warehouse else FOLDER
+        self._store = LocalS3(folder / "store") if store else None
         self._config = folder / "rivermouth.yml"
         self._say = say
         self._sizes = sizes or Sizes()
@@ -146,7 +169,8 @@ class Story:
     def tell(self, await_end: Callable[[], None] | None) -> None:
         """Run all steps. The broker runs until ``await_end`` returns; None stops it at once.
 
-        Prints which step failed and raises its error.
+        A store of the demo's own does so, too. ``warehouse``: an address in another one. Prints
+        which step failed and raises its error.
         """
         with self._step("a new folder and a real Kafka broker"):
             recreate(self._folder)
@@ -154,18 +178,24 @@ class Story:
             broker = Broker(self._folder / "kafka")
             broker.start()
         try:
+            if self._store is not None:
+                with self._step("a real object store"):
+                    jars("store", progress=Downloading(sys.stderr))
+                    self._store.start()
             self._ingest(broker)
             self._prove()
             self._leave(broker, running=await_end is not None)
             if await_end is not None:
                 await_end()
         finally:
+            if self._store is not None:
+                self._store.stop()
             broker.stop()
 
     def _ingest(self, broker: Broker) -> None:
         with self._step("auction bids and order changes into two topics"):
             sizes, servers = self._sizes, broker.bootstrap_servers
-            configure(self._folder, servers, *sizes.per_batch)
+            configure(self._folder, servers, *sizes.per_batch, self._warehouse, self._store)
             fill(servers, bids=sizes.bids, changes=sizes.changes, aborted=sizes.aborted)
             self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
             self._say("some of them tombstones, some of them bad, some late;")
@@ -191,21 +221,33 @@ class Story:
             config = self._config
             again = typed("broker", "--dir", broker.directory, "--port", broker.port)
             ends = "runs until Ctrl-C" if running else f"has ended; start it again: {again}"
-            self._say(f"tables  {self._folder / 'lake'}")
+            self._say(f"tables  {self._tables}")
             self._say(f"config  {config}")
             self._say(f"broker  {ends}")
             self._say("\nNext, with the broker up:")
             for words in (("status", config), ("verify", config), ("run", config, "--continuous")):
                 self._say(f"  {typed(*words)}")
-            self._say("and without it:")
-            self._say(f"  {typed('sql', config, 'SELECT * FROM bronze.bids LIMIT 5')}")
+            if self._store is None:
+                self._say("and without it:")
+                self._say(f"  {typed('sql', config, 'SELECT * FROM bronze.bids LIMIT 5')}")
+            else:
+                where = typed("store", "--dir", self._store.directory, "--port", self._store.port)
+                self._say(f"store   {ends.partition(';')[0]}; start it again: {where}")
+
+    @property
+    def _tables(self) -> str:
+        """Where they are."""
+        if self._store is not None:
+            return f"s3://{BUCKET}/demo, in {self._store.directory}"
+        return str(self._folder / "lake") if self._warehouse == FOLDER else self._warehouse
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
         """Print the step; also print if it failed."""
         self._number += 1
         elapsed = time.monotonic() - self._began
-        self._say(f"\n[{self._number}/{STEPS} {elapsed:3.0f} s] {what}")
+        steps = STEPS + (self._store is not None)
+        self._say(f"\n[{self._number}/{steps} {elapsed:3.0f} s] {what}")
         try:
             yield
         except RivermouthError:

@@ -58,6 +58,11 @@ class LocalS3(Running):
         }
 
     @property
+    def log(self) -> Path:
+        """The file with the output of the JVM."""
+        return self._server.log
+
+    @property
     def pid(self) -> int:
         """The process id of the JVM; 0 while stopped."""
         return self._server.pid

@@ -36,7 +36,6 @@ from rivermouth.protocol.ways import (
 )
 from rivermouth.spark.tables import pins_threads
 from rivermouth.storage.lake import Lake
-from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import ENGINE, DeltaLog
 from rivermouth.warehouse.lake.offsets import ledger_of
 from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
@@ -239,7 +238,7 @@ def _definition(log: DeltaLog) -> Definition | None:
     return None
 
 
-_COMMITS = 200
+_COMMITS = 64
 """So many of the newest commits are looked at."""
 
 
@@ -288,9 +287,8 @@ class Layout:
         return found
 
 
-def layout_of(store: Store) -> Layout | None:
-    """That of the table in a store; None where it cannot be read, or is not there."""
-    log = DeltaLog(store, files=True)
+def layout_of(log: DeltaLog) -> Layout | None:
+    """That of a table, whose log tells of its files; None where it cannot be read, or is none."""
     with suppress(LogUnreadable, LedgerBroken):
         if log.definition() is None:
             return None

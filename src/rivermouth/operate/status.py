@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rivermouth.config import Config, Pipeline, Secrets, unresolved
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
@@ -37,9 +37,10 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import OVER, shown, start_is_over
 from rivermouth.protocol.ways import Way
 from rivermouth.storage.lake import Lake
-from rivermouth.warehouse.lake.offsets import ledger_of
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
-from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 
 if TYPE_CHECKING:
     from rivermouth.verification.proved import RecordState
@@ -100,6 +101,7 @@ def _compared(
 
 
 Proofs = Callable[[Pipeline], "RecordState | None"]
+T = TypeVar("T")
 Stores = Callable[[Pipeline], LedgerStore]
 """Where the ledger of a pipeline is read."""
 
@@ -208,9 +210,9 @@ def status(
     pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
     lake = Lake.if_any(config, secrets)
-    store_of = stores or partial(ledger_of, lake or Lake.of(config))
     pipelines = [*config.pipelines.values()]
-    ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
+    store_of = stores or _stores(lake or Lake.of(config), pipelines)
+    ledgers = _each(pipelines, lambda each: ledger_or_fault(store_of(each), each))
     asked: AskKafka | RivermouthError = (
         or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
     )
@@ -219,27 +221,54 @@ def status(
     note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)
 
+    def beside(each: Pipeline) -> dict[str, Any] | Exception:
+        try:
+            log = store_of(each).log if stores is None else None
+            way = way_now(each, lake, log)
+            found = {"proof": proof_of(each), "retrying": note_of(each.name), "way": way}
+            return {**found, "layout": _layout(log, way)}
+        except Exception as fault:
+            return fault
+
+    looked = _each(pipelines, beside)
+
     def of(each: Pipeline) -> PipelineStatus:
-        answer = answered[each.name]
+        answer, known = answered[each.name], looked[each.name]
         found = _status(answer, store_of(each), ledgers[each.name], asked, now())
         try:
-            mirror = mirror_of(answer, found.position, mirrors)
-            proof, note = proof_of(each), note_of(each.name)
-            way = way_now(each, lake)
-            layout = _layout(lake, each, way)
+            if isinstance(known, Exception):
+                raise known
+            return replace(found, mirror=mirror_of(answer, found.position, mirrors), **known)
         except Exception as fault:
             return _refused(found, as_ours(fault, each.name))
-        found = replace(found, proof=proof, retrying=note, mirror=mirror)
-        return replace(found, way=way, layout=layout)
 
     with closing(mirrors):
         return Status([of(each) for each in pipelines])
 
 
-def _layout(lake: Lake | None, pipeline: Pipeline, way: Way | None) -> Layout | None:
-    if way is None or way.by != "files" or lake is None:
-        return None
-    return layout_of(lake.store(pipeline.target.table))
+_AT_ONCE = 16
+"""So many pipelines are looked at, at once: most of the time is that of a store to answer."""
+_FRESH_S = 2.0
+"""Rows that are as old as that count: the logs are read after them, and tell what came since."""
+
+
+def _each(pipelines: Sequence[Pipeline], look: Callable[[Pipeline], T]) -> dict[str, T]:
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        names = (each.name for each in pipelines)
+        return dict(zip(names, threads.map(look, pipelines), strict=True))
+
+
+def _stores(lake: Lake, pipelines: Sequence[Pipeline]) -> Stores:
+    """Where the ledgers are: each log is read once, and the offsets table for all of them."""
+    offsets = LakeOffsets(lake.store(OFFSETS_TABLE), fresh_s=_FRESH_S)
+    logs = {each.name: DeltaLog(lake.store(each.target.table), files=True) for each in pipelines}
+    found = {name: LedgerStore(log, offsets) for name, log in logs.items()}
+    return lambda pipeline: found[pipeline.name]
+
+
+def _layout(log: LedgerLog | None, way: Way | None) -> Layout | None:
+    known = way is not None and way.by == "files"
+    return layout_of(log) if known and isinstance(log, DeltaLog) else None
 
 
 def _status(

@@ -33,6 +33,7 @@ from tests.faults.campaign.stores import GAVE_UP
 from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.campaign.world import PER_ROUND, PIPELINES, TABLES, World, new_world
+from tests.faults.model.configurations import FILES, OBJECTS
 
 ROUNDS_OF_A_WORLD = 24
 CHECK_EVERY = 8
@@ -82,7 +83,8 @@ class Campaign:
     def __init__(self, world: World, standby: Standby, tally: Tally, aims: Sequence[str]) -> None:
         tables = {name: world.table(name) for name in PIPELINES}
         self._world, self._standby, self._tally, self._aims = world, standby, tally, aims
-        self._paths = Paths(world.trace, tables)
+        guards = FILES if world.store is None else OBJECTS
+        self._paths = Paths(world.trace, tables, guards=guards)
         self._commit_ways = CommitWays(world.trace, tables)
         self._shops = Shops(world)
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from tests.faults.checker.at_length import at_length
 from tests.faults.checker.log import Commit, Log
+from tests.faults.model.configurations import FILES
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.effects import ROWS, Effect
+from tests.faults.model.guards import Guards
 
 CUTS = ("offsets table gone", "offsets table stale", "log clean-up")
 """Faults that no path leads through."""
@@ -22,10 +24,17 @@ CUTS = ("offsets table gone", "offsets table stale", "log clean-up")
 
 class Paths:
     """The trace in ``file``, and the logs of the ``tables`` by pipeline; ``effect`` of those that
-    send.
+    send. ``guards``: those of an object store, where no lock keeps two drivers apart.
     """
 
-    def __init__(self, file: Path, tables: Mapping[str, Path], effect: Effect = ROWS) -> None:
+    def __init__(
+        self,
+        file: Path,
+        tables: Mapping[str, Path],
+        effect: Effect = ROWS,
+        guards: Guards = FILES,
+    ) -> None:
+        self._guards = guards
         self._file = file
         self._tables = tables
         self._effect = effect
@@ -41,7 +50,7 @@ class Paths:
         return [
             f"{name}, trace after line {before}: {refusal}"
             for name, table in self._tables.items()
-            for refusal in check_trace(new, _commits(table), name, effect=self._effect)
+            for refusal in check_trace(new, _commits(table), name, self._guards, self._effect)
         ]
 
 

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from rivermouth.operate.facts import Compacted, layout_of
 from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Commit
+from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.keys.effect import MovedKeys
 from tests.unit.write.keys.test_index import records
@@ -28,7 +29,7 @@ def table(tmp_path: Path) -> KeyedTable:
 
 
 def test_files_and_the_deleted_part_of_rows_are_told(table: KeyedTable) -> None:
-    found = layout_of(table.table.log.store)
+    found = layout_of(DeltaLog(table.table.log.store, files=True))
     assert found is not None
     assert (found.files, found.vectors, found.deleted) == (2, 1, 0.2)
     assert found.size == sum(each.stat().st_size for each in table.path.glob("*.parquet"))
@@ -38,7 +39,7 @@ def test_files_and_the_deleted_part_of_rows_are_told(table: KeyedTable) -> None:
 
 
 def test_where_there_is_no_table_nothing_is_told(tmp_path: Path) -> None:
-    assert layout_of(Store.of_folder(tmp_path)) is None
+    assert layout_of(DeltaLog(Store.of_folder(tmp_path), files=True)) is None
 
 
 def test_the_newest_job_is_told_and_that_of_others_is_none_of_ours(table: KeyedTable) -> None:
@@ -54,7 +55,7 @@ def test_the_newest_job_is_told_and_that_of_others_is_none_of_ours(table: KeyedT
     table.others(Commit("OPTIMIZE", changes=False))
     theirs = table.path / "_delta_log" / f"{log.state.version + 1:020d}.json"
     theirs.write_text(theirs.read_text("utf-8").replace('"rivermouth"', '"another"'), "utf-8")
-    found = layout_of(log.store)
+    found = layout_of(DeltaLog(log.store, files=True))
     assert found is not None
     assert isinstance(found.compacted, Compacted)
     assert (found.compacted.removed, found.compacted.added) == (26, 1)
@@ -66,6 +67,6 @@ def test_commits_that_clean_up_has_taken_do_not_matter(table: KeyedTable) -> Non
     DeltaTable(str(table.path)).create_checkpoint()
     for version in range(table.table.newest()):
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
-    found = layout_of(table.table.log.store)
+    found = layout_of(DeltaLog(table.table.log.store, files=True))
     assert found is not None
     assert found.files == 2

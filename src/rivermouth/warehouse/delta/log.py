@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from rivermouth.warehouse.delta.state import (
 )
 from rivermouth.warehouse.ports import TableFacts
 
+_RECENT, _AT_ONCE = 64, 16
 ENGINE = "rivermouth"
 """The ``engineInfo`` of our commits."""
 
@@ -43,6 +45,7 @@ class DeltaLog:
     def __init__(self, store: Store, *, files: bool = False, former: bool = False) -> None:
         self.store, self._files, self._former = store, files, former
         self.state, self._looked = self._nothing(), False
+        self._recent = dict[int, list[Action]]()
 
     @staticmethod
     def of_folder(folder: Path) -> DeltaLog:
@@ -71,10 +74,17 @@ class DeltaLog:
         """
         if self.state.version >= 0 and not self._has(self.state.version):
             self.state, self._looked = self._nothing(), False
+            self._recent.clear()
         if not self._looked:
             self.state, self._looked = self._checkpointed(), True
         while (actions := self.read(self.state.version + 1)) is not None:
             self._take(self.state.version + 1, actions)
+            self._keep(self.state.version, actions)
+
+    def _keep(self, version: int, actions: list[Action]) -> None:
+        """A commit never changes: what was followed lately need not be asked for again."""
+        self._recent[version] = actions
+        self._recent.pop(version - _RECENT, None)
 
     def _take(self, version: int, actions: list[Action]) -> None:
         try:
@@ -184,6 +194,8 @@ class DeltaLog:
 
     def read(self, version: int) -> list[Action] | None:
         """What a version says; None where there is none."""
+        if version in self._recent:
+            return self._recent[version]
         where = self._where(version)
         try:
             content = self.store.read(path_of(version))
@@ -200,10 +212,19 @@ class DeltaLog:
         return actions
 
     def _checkpointed(self) -> TableState:
+        tail = self._tail()
         try:
-            return checkpointed(self.store, self._nothing(), self._tail())
+            found = checkpointed(self.store, self._nothing(), tail)
         except STORE_FAULTS as fault:
             raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
+        following = [each for each in tail.versions if each > found.version]
+        if self.store.folder is None and len(following) > 1:  # it answers many at once
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                read = threads.map(self.read, following[-_RECENT:])
+                for version, actions in zip(following[-_RECENT:], read, strict=True):
+                    if actions is not None:
+                        self._recent[version] = actions
+        return found
 
     def _has(self, version: int) -> bool:
         try:

@@ -56,11 +56,15 @@ its rows; nobody asks for older versions of it.
 class LakeOffsets:
     """The offsets table in ``store``. Shared by all pipelines.
 
-    ``attempts`` are made while others write to it.
+    ``attempts`` are made while others write to it. Who only looks may take what was seen at most
+    ``fresh_s`` ago.
     """
 
-    def __init__(self, store: Store, attempts: Attempts = ATTEMPTS) -> None:
+    def __init__(
+        self, store: Store, attempts: Attempts = ATTEMPTS, *, fresh_s: float = 0.0
+    ) -> None:
         self._store, self._attempts = store, attempts
+        self._fresh_s, self._seen_s = fresh_s, -1e9
         self._log = DeltaLog(store)
         self._using = threading.Lock()  # a run writes it in one thread, and openings look at it
 
@@ -103,9 +107,10 @@ class LakeOffsets:
             self._made(lambda: self._appending(entries))
 
     def version(self) -> int:
-        """See ``ports.OffsetsTable``."""
+        """See ``ports.OffsetsTable``: of those that were seen."""
         with self._using:
-            return max(self._followed(), 0)
+            seen = self._log.state.version
+            return max(seen if seen >= 0 else self._followed(), 0)
 
     def compact(self) -> None:
         """See ``ports.OffsetsTable``. Files of the target size are not written again."""
@@ -200,9 +205,12 @@ class LakeOffsets:
 
     def _followed(self) -> int:
         """The newest version; -1: there is no table."""
-        known = self._log.state.version
+        known, now = self._log.state.version, time.monotonic()
+        if now - self._seen_s < self._fresh_s:
+            return known
         try:
             self._log.follow()
+            self._seen_s = now
         except (LogUnreadable, LedgerBroken) as fault:
             raise self._error(OffsetsUnreadable, "cannot be read", fault, REBUILD) from fault
         if known >= 0 > self._log.state.version:
