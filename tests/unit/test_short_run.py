@@ -137,7 +137,7 @@ def test_both_begin_with_every_room_of_the_product(runs: Runs, name: str) -> Non
     rooms = {each.split("/")[1] for each in ids}
     assert rooms == {
         *("bundle", "cdc", "connect", "faults", "kafka", "logins", "records", "spark", "unit"),
-        "warehouse",
+        *("stores", "warehouse"),
     }
 
 

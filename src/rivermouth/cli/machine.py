@@ -170,7 +170,7 @@ def _alive(pid: int) -> bool:
 
 
 def store(port: Port = 0, folder: Folder = None) -> None:
-    """Run a real object store on this machine that speaks S3, in foreground."""
+    """Run a real object store on this machine, in foreground."""
     from rivermouth.local.s3 import BUCKET, LocalS3
 
     def told(running: LocalS3) -> dict[str, str]:

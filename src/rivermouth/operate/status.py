@@ -213,9 +213,7 @@ def status(
     pipelines = [*config.pipelines.values()]
     store_of = stores or _stores(lake or Lake.of(config), pipelines)
     ledgers = _each(pipelines, lambda each: ledger_or_fault(store_of(each), each))
-    asked: AskKafka | RivermouthError = (
-        or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
-    )
+    asked: AskKafka | RivermouthError = kafka or or_fault(lambda: connected(config, secrets))
     answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None
@@ -235,9 +233,9 @@ def status(
     def of(each: Pipeline) -> PipelineStatus:
         answer, known = answered[each.name], looked[each.name]
         found = _status(answer, store_of(each), ledgers[each.name], asked, now())
+        if isinstance(known, Exception):
+            return _refused(found, as_ours(known, each.name))
         try:
-            if isinstance(known, Exception):
-                raise known
             return replace(found, mirror=mirror_of(answer, found.position, mirrors), **known)
         except Exception as fault:
             return _refused(found, as_ours(fault, each.name))

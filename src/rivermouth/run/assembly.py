@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -16,19 +16,17 @@ from rivermouth.config.pipeline import check_platform
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
-from rivermouth.config.values import OnSchemaChange
 from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.errors.registry import SchemasUnknown
-from rivermouth.errors.store import StoreRefused
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
 from rivermouth.operate.facts import way_now
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.ways import Definition, why_not
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
+from rivermouth.run.preparing import definition_of, prepared, schema_of, torn_commit_told
 from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
 from rivermouth.run.supervision import RetryNoteListener, as_error
@@ -37,28 +35,18 @@ from rivermouth.source.batches import kafka_options
 from rivermouth.spark.session import Spark, import_from
 from rivermouth.spark.tables import Address
 from rivermouth.storage.lake import Lake
-from rivermouth.warehouse.delta.creation import Schema
-from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.lake.retry_notes import RetryNotes
-from rivermouth.warehouse.ledger import Others, read_ledger
+from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import (
     Attempts,
     LedgerLog,
-    LedgerStore,
     LedgerWrites,
     OffsetsTable,
     Warehouse,
 )
 from rivermouth.warehouse.quarantine import QuarantineTable, create_quarantine
 from rivermouth.warehouse.tables import (
-    add_by_commit,
-    add_columns,
     check_schema,
-    create_by_commit,
-    create_target,
-    grown,
-    lacking,
-    why_by_spark,
 )
 from rivermouth.warehouse.warehouse import warehouse_of
 
@@ -144,8 +132,8 @@ class Assembly:
             kafka.identities(pipeline.target.kafka)
         at, name = self.coordinates(pipeline), pipeline.ledger_name
         log = at.store.log
-        with self.creating[table], _torn_commit_told(log):
-            added = self._prepare(pipeline, address, attempts, at.store)
+        with self.creating[table], torn_commit_told(log):
+            added = prepared(pipeline, self, attempts, at.store)
         site = cache(partial(self.site, pipeline, resources, attempts))
         landing = Deferred(lambda: self._landing(site(), log))
         if self.spark.started is not None:  # what stands against it is told before anything else
@@ -176,52 +164,13 @@ class Assembly:
         self.schemas.want(error.numbers)
         return True
 
-    def _prepare(
-        self, pipeline: Pipeline, address: Address, attempts: Attempts, store: LedgerStore
-    ) -> tuple[str, ...]:
-        """Make the tables that are missing, and check the target. Raises SchemaDiffers.
-
-        Of a table in a folder the log tells all of that, without Spark. A session that runs
-        already, or settings of it, may say what a new table gets. Returns which columns a table
-        that was there has got.
-        """
-        log = store.log
-        there = _definition(log)
-        files = None if self.lake is None else self.lake.store(pipeline.target.table)
-        # A session that runs commits to a folder, too, and its commits and ours are not exact.
-        own = files is not None and (files.folder is None or self.spark.started is None)
-        if there is None:
-            if files is not None and own and not why_by_spark(pipeline, self.config.spark):
-                create_by_commit(pipeline, files)
-            else:
-                create_target(self.session, pipeline, address, attempts)
-                self.warehouse.prepare(self.session, pipeline)
-            there = _definition(log)
-        schema = self._schema(address, there)
-        new = _new_columns(pipeline, schema, store)
-        check_schema(pipeline, address, grown(schema, new))
-        reason = "" if there is None else why_not(there)
-        if files is not None and files.folder is None and reason:
-            raise StoreRefused.of_spark(pipeline.name, reason)
-        if new and files is not None and own and not reason:
-            add_by_commit(files, new, attempts)
-        elif new:
-            add_columns(self.session, address, new, attempts)
-        return tuple(f"{name} {kind}" for name, kind in new)
-
-    def _schema(self, address: Address, there: Definition | None) -> Schema:
-        if there is None:
-            found: Schema = address.read(self.session).schema.jsonValue()
-            return found
-        return there.schema
-
     def _landing(self, site: Site, log: LedgerLog) -> tuple[Landing, Decode]:
         """How rows land, and what decodes them; Spark is started."""
         from rivermouth.formats.decoder import decoder
         from rivermouth.write.landing import landing_of
 
         pipeline, landed = site.pipeline, self.creating[site.pipeline.target.table]
-        with landed, _torn_commit_told(log):
+        with landed, torn_commit_told(log):
             landing = landing_of(site, self.platform)
         return landing, decoder(pipeline, site.tasks, headers=pipeline.target.forward_headers)
 
@@ -239,7 +188,7 @@ class Assembly:
             if error.passes is Passing.NO:
                 with suppress(*FAULTS, LogUnreadable, LedgerBroken):
                     try:
-                        there = self._schema(address, _definition(at.store.log))
+                        there = schema_of(address, self.session, definition_of(at.store.log))
                         check_schema(at.pipeline, address, there)
                     except SchemaDiffers as differs:
                         return differs
@@ -362,46 +311,6 @@ class Deferred:
         return self.made()[0].stage(batch, plan, stack)
 
 
-def _new_columns(pipeline: Pipeline, schema: Schema, store: LedgerStore) -> list[tuple[str, str]]:
-    """The columns that the table is to get: the configuration has got them since the newest entry.
-
-    One that this entry knows is gone, which somebody else did. A total of what has been read
-    already cannot be made up for, nor is it known which columns own code made.
-    """
-    applies = pipeline.target.on_schema_change is OnSchemaChange.APPLY
-    new = lacking(pipeline, schema) if applies else []
-    if not new or pipeline.shape.totals or pipeline.made_by:
-        return []
-    newest = read_ledger(store, pipeline).newest
-    known = {} if newest is None else dict(newest.columns)
-    return [] if not known or known.keys() & dict(new).keys() else new
-
-
-def _definition(log: LedgerLog) -> Definition | None:
-    """What a log says of its table; None: there is none, or it is not in a folder.
-
-    Raises LogUnreadable and LedgerBroken.
-    """
-    return log.definition() if isinstance(log, DeltaLog) else None
-
-
 def _named(pipeline: str, address: Address) -> str:
     """A name for what is of this pipeline and this table alone."""
     return f"{pipeline}-{hashlib.sha256(str(address).encode()).hexdigest()[:16]}"
-
-
-@contextmanager
-def _torn_commit_told(log: LedgerLog) -> Iterator[None]:
-    """Where Spark cannot read a table, LedgerBroken is raised if a commit of its log is torn.
-
-    Spark reads each commit that delta-rs made, since there is no checksum file, and says less.
-    """
-    try:
-        yield
-    except RivermouthError:
-        raise
-    except Exception:
-        with suppress(LogUnreadable):
-            for _ in log.commits():
-                pass
-        raise

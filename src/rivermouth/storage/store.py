@@ -148,7 +148,7 @@ class Store:
     def names(self, folder: str, after: str = "") -> list[str]:
         """The names of what lies in ``folder``, in order, behind the name ``after``."""
         if (here := self.folder) is not None:  # obstore would ask for the size of each file
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(FileNotFoundError):
                 return sorted(each for each in os.listdir(here / folder) if each > after)
             return []
         begins = f"{self._at(folder)}/"

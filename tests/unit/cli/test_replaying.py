@@ -18,7 +18,7 @@ def test_where_the_tables_are_in_a_catalog_it_says_what_to_do(
     lake_yml.write_text(text, encoding="utf-8")
     ended = rivermouth("replay", lake_yml, "orders", "--from", "earliest")
     assert (ended.code, ended.out) == (2, "")
-    assert "the tables are in the catalog main, and this command needs a folder" in ended.err
+    assert "the tables are in the catalog main, and this command needs them as files" in ended.err
     assert "rivermouth.read" in ended.err
     assert "bundle run" not in ended.err
 

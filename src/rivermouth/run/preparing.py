@@ -1,0 +1,116 @@
+"""A pipeline's table before its first batch: made where it is missing, grown, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from rivermouth.config import Pipeline
+from rivermouth.config.values import OnSchemaChange
+from rivermouth.errors import LogUnreadable, RivermouthError
+from rivermouth.errors.store import StoreRefused
+from rivermouth.protocol.ways import Definition, why_not
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.delta.creation import Schema
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.ledger import read_ledger
+from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerStore
+from rivermouth.warehouse.tables import (
+    add_by_commit,
+    add_columns,
+    check_schema,
+    create_by_commit,
+    create_target,
+    grown,
+    lacking,
+    why_by_spark,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rivermouth.run.assembly import Assembly
+
+
+def prepared(
+    pipeline: Pipeline, shared: Assembly, attempts: Attempts, store: LedgerStore
+) -> tuple[str, ...]:
+    """Make the tables that are missing, and check the target. Raises SchemaDiffers.
+
+    Of a table of a lake the log tells all of that, without Spark. A session that runs already, or
+    settings of it, may say what a new table gets. Returns which columns a table that was there has
+    got. Raises StoreRefused where only Spark could write a table in an object store.
+    """
+    address = shared.warehouse.address(pipeline.target.table)
+    there = definition_of(store.log)
+    files = None if shared.lake is None else shared.lake.store(pipeline.target.table)
+    in_bucket = files is not None and files.folder is None
+    # A session that runs commits to a folder, too, and its commits and ours are not exact.
+    own = in_bucket or shared.spark.started is None
+    if there is None:
+        if files is not None and own and not why_by_spark(pipeline, shared.config.spark):
+            create_by_commit(pipeline, files)
+        else:
+            create_target(shared.session, pipeline, address, attempts)
+            shared.warehouse.prepare(shared.session, pipeline)
+        there = definition_of(store.log)
+    schema = there.schema if there is not None else schema_of(address, shared.session, None)
+    new = _new_columns(pipeline, schema, store)
+    check_schema(pipeline, address, grown(schema, new))
+    reason = "" if there is None else why_not(there)
+    if in_bucket and reason:
+        raise StoreRefused.of_spark(pipeline.name, reason)
+    if new and files is not None and own and not reason:
+        add_by_commit(files, new, attempts)
+    elif new:
+        add_columns(shared.session, address, new, attempts)
+    return tuple(f"{name} {kind}" for name, kind in new)
+
+
+def schema_of(address: Address, session: SparkSession, there: Definition | None) -> Schema:
+    """That of a table: as its log says (``there``), or as Spark reads it."""
+    if there is None:
+        found: Schema = address.read(session).schema.jsonValue()
+        return found
+    return there.schema
+
+
+def _new_columns(pipeline: Pipeline, schema: Schema, store: LedgerStore) -> list[tuple[str, str]]:
+    """The columns that the table is to get: the configuration has got them since the newest entry.
+
+    One that this entry knows is gone, which somebody else did. A total of what has been read
+    already cannot be made up for, nor is it known which columns own code made.
+    """
+    applies = pipeline.target.on_schema_change is OnSchemaChange.APPLY
+    new = lacking(pipeline, schema) if applies else []
+    if not new or pipeline.shape.totals or pipeline.made_by:
+        return []
+    newest = read_ledger(store, pipeline).newest
+    known = {} if newest is None else dict(newest.columns)
+    return [] if not known or known.keys() & dict(new).keys() else new
+
+
+def definition_of(log: LedgerLog) -> Definition | None:
+    """What a log says of its table; None: there is none, or it is not in a folder.
+
+    Raises LogUnreadable and LedgerBroken.
+    """
+    return log.definition() if isinstance(log, DeltaLog) else None
+
+
+@contextmanager
+def torn_commit_told(log: LedgerLog) -> Iterator[None]:
+    """Where Spark cannot read a table, LedgerBroken is raised if a commit of its log is torn.
+
+    Spark reads each commit that delta-rs made, since there is no checksum file, and says less.
+    """
+    try:
+        yield
+    except RivermouthError:
+        raise
+    except Exception:
+        with suppress(LogUnreadable):
+            for _ in log.commits():
+                pass
+        raise
