@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,22 @@ _POLLED = 50_000
 _PATIENCE_S = 30
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a table is: a path, or an address and how it is reached."""
+
+    url: str
+    options: dict[str, str] | None
+
+
 def loop(order: Mapping[str, Any], table: Path) -> dict[str, Any]:
     """Read the topic to the end that it has now; return the time from start to the last commit.
 
     It begins at the offsets ``begins`` of the partitions, if these are given. With ``keys`` it
-    keeps the newest row of each: of a key the last record of the batch counts.
+    keeps the newest row of each: of a key the last record of the batch counts. ``url`` is the
+    table's place in a store, reached by ``options``.
     """
+    place = Place(order.get("url", str(table)), order.get("options"))
     began, batches = time.monotonic(), list[float]()
     consumer = Consumer({**_SETTINGS, "bootstrap.servers": order["servers"]})
     try:
@@ -54,9 +65,9 @@ def loop(order: Mapping[str, Any], table: Path) -> dict[str, Any]:
             number += 1
             rows = _rows(order["topic"], batch)
             if "keys" in order:
-                _merge(table, rows, order["keys"])
+                _merge(place, rows, order["keys"])
             else:
-                _append(table, rows, number)
+                _append(place, rows, number)
             left -= len(batch)
             batches.append(time.monotonic() - begun)
     finally:
@@ -109,24 +120,24 @@ def _rows(topic: str, batch: Sequence[Message]) -> pa.Table:
     return rows.append_column("_kafka", kafka)
 
 
-def _append(table: Path, rows: pa.Table, number: int) -> None:
+def _append(place: Place, rows: pa.Table, number: int) -> None:
     """One commit with the rows of the batch, and its ``txn``."""
     write_deltalake(
-        str(table),
+        place.url,
         rows,
         mode="append",
+        storage_options=place.options,
         writer_properties=WriterProperties(compression="ZSTD"),
         commit_properties=CommitProperties(app_transactions=[Transaction("loop", number)]),
     )
 
 
-def _merge(table: Path, rows: pa.Table, keys: Sequence[str]) -> None:
+def _merge(place: Place, rows: pa.Table, keys: Sequence[str]) -> None:
     """One commit by which the last row of each key replaces that of the table."""
     last = rows.append_column("n", pa.array(range(len(rows)))).group_by([*keys])
     newest = rows.take(last.aggregate([("n", "max")]).column("n_max"))
     same = " AND ".join(f"t.{each} = s.{each}" for each in keys)
     writer = WriterProperties(compression="ZSTD")
-    merge = DeltaTable(str(table)).merge(
-        newest, same, source_alias="s", target_alias="t", writer_properties=writer
-    )
+    table = DeltaTable(place.url, storage_options=place.options)
+    merge = table.merge(newest, same, source_alias="s", target_alias="t", writer_properties=writer)
     merge.when_matched_update_all().when_not_matched_insert_all().execute()

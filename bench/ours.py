@@ -138,7 +138,7 @@ def _run(session: SparkSession, order: Mapping[str, Any], table: Path) -> Run:
     told = {
         "version": 1,
         "kafka": {"bootstrap.servers": order["servers"]},
-        "warehouse": str(folder),
+        **order.get("where", {"warehouse": str(folder)}),
         "pipelines": {"bids": {"source": source, "schema": DDL, "target": target, **trigger}},
     }
     file.write_text(json.dumps(told), encoding="utf-8")

@@ -213,7 +213,9 @@ def status(
     pipelines = [*config.pipelines.values()]
     store_of = stores or _stores(lake or Lake.of(config), pipelines)
     ledgers = _each(pipelines, lambda each: ledger_or_fault(store_of(each), each))
-    asked: AskKafka | RivermouthError = kafka or or_fault(lambda: connected(config, secrets))
+    asked: AskKafka | RivermouthError = (
+        or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
+    )
     answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None

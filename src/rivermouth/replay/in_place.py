@@ -124,6 +124,12 @@ class InPlace:
     ) -> Replayed:
         """Show to ``agree`` what would change, and do that if it says so and rows would change."""
         at, pipeline = self._at, self._at.pipeline
+        if self._shared.lake is not None and self._shared.lake.folder is None:
+            raise ReplayRefused(
+                "a replay in place is a MERGE of Spark, which commits nothing in an object store",
+                where=at.where,
+                remedy=ELSEWHERE,
+            )
         self._check_alone()
         address = self._shared.warehouse.address(pipeline.target.table)
         check_target(self._session, pipeline, address)

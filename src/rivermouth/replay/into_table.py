@@ -27,8 +27,10 @@ from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
 from rivermouth.replay.request import Bound, ReplayFacts, decoded
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.tables import literal, table_property
-from rivermouth.warehouse.tables import check_target, create_target, no_rows
+from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.tables import check_target, create_by_commit, create_target, no_rows
 from rivermouth.write.evaluation import grouped_counts
+from rivermouth.write.files.plain_rows import append
 from rivermouth.write.rows import Keyed, Plain, Rows, without_overflow
 
 OWNER = "rivermouth.replay"
@@ -46,6 +48,9 @@ class IntoTable:
         self._into = into
         self._address = shared.warehouse.address(into)
         self._session = shared.session
+        store = None if shared.lake is None else shared.lake.store(into)
+        # In a folder Spark writes it; in an object store it does not.
+        self._store = None if store is None or store.folder is not None else store
 
     def replay(
         self, begin: Bound, end: Bound | None, agree: Callable[[ReplayPlan], bool]
@@ -121,6 +126,9 @@ class IntoTable:
 
     def _owner(self) -> str | None:
         """The pipeline whose replays made the table; empty: none; None: there is no table."""
+        if self._store is not None:
+            there = DeltaLog(self._store).definition()
+            return None if there is None else there.properties.get(OWNER, "")
         try:
             return table_property(self._session, self._address, OWNER)
         except AnalysisException:
@@ -128,6 +136,9 @@ class IntoTable:
 
     def _recorded(self, id_: str) -> str | None:
         """What the commit of the replay with this id says; None: it is not in the log."""
+        if self._store is not None:
+            said = (each.user_metadata or "" for each in DeltaLog(self._store).commits())
+            return next((each for each in said if id_ in each), None)
         shown = self._session.sql(f"DESCRIBE HISTORY {self._address.sql}")
         texts = shown.where(F.col("userMetadata").contains(id_)).select("userMetadata").collect()
         return str(texts[0]["userMetadata"]) if texts else None
@@ -136,13 +147,19 @@ class IntoTable:
         """Make the commit, unless it is there; whether it is this one."""
         pipeline = self._at.pipeline
         reach("P2")
-        create_target(self._session, _owned(pipeline), self._address)
+        if self._store is not None:
+            create_by_commit(_owned(pipeline), self._store)
+        else:
+            create_target(self._session, _owned(pipeline), self._address)
         commit = str(uuid.uuid4())
         facts = {"replay": id_, "commit": commit, "pipeline": pipeline.ledger_name}
         text = json.dumps({**facts, "ranges": listed(ranges)()})
         options = {"txnAppId": f"{APP}{id_}", "txnVersion": "1", "userMetadata": text}
         reach("P3")
-        self._address.write(rows.write.mode("append").options(**options))
+        if self._store is not None:
+            append(rows, self._store, options["txnAppId"], text)
+        else:
+            self._address.write(rows.write.mode("append").options(**options))
         reach("P6")
         return commit in (self._recorded(id_) or "")
 
