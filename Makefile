@@ -9,7 +9,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-upsert json-suite torture torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-store bench-upsert json-suite torture torture-store torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,10 @@ check: setup ## Lint, format, types and the rules of the house
 torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 	@$(BIN)/python -m tests.faults.campaign --rounds $(or $(ROUNDS),1000) \
 		--seed $(or $(SEED),1) $(if $(TALLY),--tally $(TALLY))
+
+torture-store: setup ## The same with the tables in an object store that answers badly: ROUNDS=n SEED=s
+	@$(BIN)/python -m tests.faults.campaign --store --rounds $(or $(ROUNDS),400) \
+		--seed $(or $(SEED),45) $(if $(TALLY),--tally $(TALLY))
 
 torture-totals: setup ## The same for totals and first rows, with their records in memory: KILLS=n SEED=s
 	@$(BIN)/python -m tests.faults.totals --kills $(or $(KILLS),300) --seed $(or $(SEED),1)
@@ -92,6 +96,9 @@ bench-index: setup ## What the index of a table by key costs: ROWS=n
 
 bench-opening: setup ## What a run costs with nothing new, and from the command to its first commit
 	@$(BIN)/python bench/opening.py --rounds $(or $(ROUNDS),5)
+
+bench-store: setup ## Requests and time of batches in an object store, at 0, 20 and 50 ms a request
+	@$(BIN)/python -m bench.store --rounds $(or $(ROUNDS),3)
 
 bench-upsert: setup ## Compare batches by key: small and large tables, appends, and what others do
 	@$(BIN)/python bench/upsert.py --rounds $(or $(ROUNDS),3)

@@ -64,7 +64,8 @@ class _OfTheFile(GenerateJsonSchema):
         written = [*settings(schema["cls"])]
         made["properties"] = {}
         if "required" in made:
-            made["required"] = [each.key for each in written if each.info.is_required()]
+            asked = (each for each in written if each.in_place is None)
+            made["required"] = [each.key for each in asked if each.info.is_required()]
         for each in written:
             own = properties[each.key]
             if each.in_place is None:

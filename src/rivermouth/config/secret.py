@@ -31,7 +31,7 @@ Secrets = Callable[[str, str], str]
 
 _SENSITIVE = re.compile(
     r"passw(or)?d|passphrase|secret|jaas|token|credential|private[._-]?key"
-    r"|keystore\.key|key\.pem|api[._-]?key|user\.info",
+    r"|keystore\.key|key\.pem|(api|access|account)[._-]?key|user\.info",
     re.IGNORECASE,
 )
 

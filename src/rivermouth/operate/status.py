@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, unresolved
@@ -222,13 +223,9 @@ def status(
     mirrors = groups or ConfiguredGroups(config, secrets)
 
     def beside(each: Pipeline) -> dict[str, Any] | Exception:
-        try:
-            log = store_of(each).log if stores is None else None
-            way = way_now(each, lake, log)
-            found = {"proof": proof_of(each), "retrying": note_of(each.name), "way": way}
-            return {**found, "layout": _layout(log, way)}
-        except Exception as fault:
-            return fault
+        log = store_of(each).log if stores is None else None
+        known = {"proof": partial(proof_of, each), "retrying": partial(note_of, each.name)}
+        return _beside(each, lake, log, known)
 
     looked = _each(pipelines, beside)
 
@@ -244,6 +241,21 @@ def status(
 
     with closing(mirrors):
         return Status([of(each) for each in pipelines])
+
+
+def _beside(
+    pipeline: Pipeline,
+    lake: Lake | None,
+    log: LedgerLog | None,
+    known: Mapping[str, Callable[[], object]],
+) -> dict[str, Any] | Exception:
+    """What is told of a pipeline beside its ledger; or why it cannot be told."""
+    try:
+        way = way_now(pipeline, lake, log)
+        found = {name: ask() for name, ask in known.items()}
+        return {**found, "way": way, "layout": _layout(log, way)}
+    except Exception as fault:
+        return fault
 
 
 _AT_ONCE = 16

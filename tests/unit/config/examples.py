@@ -13,6 +13,7 @@ READING = (DOCS / "reading.md").read_text(encoding="utf-8")
 SINKS = (DOCS / "sinks.md").read_text(encoding="utf-8")
 RECORDS = (DOCS / "records.md").read_text(encoding="utf-8")
 EVENTS = (DOCS / "cdc.md").read_text(encoding="utf-8")
+STORES = (DOCS / "stores.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -23,6 +24,8 @@ def _whole(example: str) -> str:
 
 
 _EXAMPLES = re.findall(
-    r"^```yaml\n(.*?)^```", TEXT + READING + SINKS + RECORDS + EVENTS, re.DOTALL | re.MULTILINE
+    r"^```yaml\n(.*?)^```",
+    TEXT + READING + SINKS + RECORDS + EVENTS + STORES,
+    re.DOTALL | re.MULTILINE,
 )
 FILES = [_whole(each) for each in _EXAMPLES]
