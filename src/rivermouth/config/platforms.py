@@ -26,6 +26,8 @@ class Capability(Enum):
     """``persist`` and ``localCheckpoint`` exist."""
     ONE_HOST = "one host"
     """Driver and executors are one machine: the driver knows how many tasks write at once."""
+    FILES = "files"
+    """Tasks write files where the driver finds them: on one machine, or in an object store."""
     CONTINUOUS = "continuous"
     """A run may go on until it is stopped."""
     SHADED_KAFKA = "shaded kafka"
@@ -43,12 +45,23 @@ class Platform:
         """Whether it has all of these capabilities."""
         return self.capabilities.issuperset(wanted)
 
+    def with_store(self) -> Platform:
+        """The same where the tables are in an object store, which all tasks reach.
+
+        Raises ConfigError where Spark is reached through Connect: nobody has tried that yet.
+        """
+        if not self.has(Capability.STREAMING):
+            line = f"the platform {self.name} is reached through Spark Connect"
+            fix = "use a cluster in dedicated mode, or a catalog"
+            raise ConfigError((f"{line}, and does not write an object store yet — {fix}",))
+        return Platform(self.name, self.capabilities | {Capability.FILES})
+
 
 _JVM = frozenset({Capability.STREAMING, Capability.MERGE_WITH_TRANSACTION, Capability.CACHE})
 _CONTINUOUS = frozenset({Capability.CONTINUOUS})
 _SHADED = frozenset({Capability.SHADED_KAFKA})
 
-LOCAL = Platform("local", _JVM | _CONTINUOUS | {Capability.ONE_HOST})
+LOCAL = Platform("local", _JVM | _CONTINUOUS | {Capability.ONE_HOST, Capability.FILES})
 CLUSTER = Platform("cluster", _JVM | _CONTINUOUS)
 CLASSIC = Platform("classic", _JVM | _CONTINUOUS | _SHADED)
 STANDARD = Platform("standard", _CONTINUOUS | _SHADED)

@@ -92,7 +92,7 @@ LANDINGS = Landings(
         Landing(
             name=FILES,
             keyed=False,
-            needs=frozenset({Capability.ONE_HOST}),
+            needs=frozenset({Capability.FILES}),
             make="rivermouth.write.landings.files:FilesLanding",
         ),
         Landing(
@@ -104,7 +104,7 @@ LANDINGS = Landings(
         Landing(
             name=FILES,
             keyed=True,
-            needs=frozenset({Capability.ONE_HOST}),
+            needs=frozenset({Capability.FILES}),
             make="rivermouth.write.landings.files:FilesLanding",
         ),
         Landing(

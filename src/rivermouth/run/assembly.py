@@ -96,6 +96,8 @@ class Assembly:
         creating = {each: threading.Lock() for each in tables}
         spark = Spark.of(session)
         warehouse = warehouse_of(config, spark, secrets)
+        if warehouse.lake is not None and warehouse.lake.folder is None:
+            platform = platform.with_store()
         return Assembly(config, spark, scratch, platform, secrets, warehouse, creating)
 
     @property
@@ -148,7 +150,7 @@ class Assembly:
         )
         others = self.others.setdefault(name, Others(log, name))
         edges = Edges(at, kafka, landing, landing.decode, others, added=added)
-        if self.platform.has(Capability.ONE_HOST):
+        if self.platform.has(Capability.FILES):
             edges = replace(edges, way=partial(way_now, pipeline, self.lake, log))
         return Ingest(edges)
 

@@ -69,6 +69,10 @@ class Store:
         """One for tests, which is gone with the process."""
         return Store(Client.in_memory(), "at", "memory")
 
+    def within(self, name: str) -> Store:
+        """The objects below a folder of this one."""
+        return Store(self.client, f"{self.prefix}/{name}", f"{self.where}/{name}")
+
     @property
     def folder(self) -> Path | None:
         """Where the objects lie on this machine; None: elsewhere."""

@@ -151,6 +151,14 @@ class Site:
         """How many evaluate a batch, and write its files; None: as the platform thinks best."""
         return self.session.sparkContext.defaultParallelism if self.one_host else None
 
+    @property
+    def reports(self) -> Store:
+        """Where tasks tell the driver what they did: on its disk, or where all of them write."""
+        from rivermouth.storage.store import Store
+
+        shared = None if self.one_host or self.bad is None else self.bad.within("_reports")
+        return shared or Store.of_folder(self.stage)
+
     @cached_property
     def stage(self) -> Path:
         """The one folder of ``staging``, made when it is first asked for."""

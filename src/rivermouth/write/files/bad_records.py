@@ -8,14 +8,11 @@ that failed after that leaves one, too: of the attempts at a task one counts.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -188,21 +185,21 @@ def folder_of(store: Store, table: Definition | None) -> Folder:
 
 
 @contextmanager
-def reporting(target: QuarantineTarget, folder: Path) -> Iterator[QuarantineOutput]:
-    """A side output for one evaluation of a batch; its reports lie in ``folder`` within the block.
+def reporting(target: QuarantineTarget, store: Store) -> Iterator[QuarantineOutput]:
+    """A side output for one evaluation of a batch; its reports lie in ``store`` within the block.
 
     If the evaluation fails, what its tasks had written is removed.
     """
     # Tasks of an evaluation that failed may still tell: so each has a folder of its own.
-    reports = folder / f"{target.commit}-{uuid.uuid4()}"
-    reports.mkdir(parents=True)
+    reports = store.within(f"{target.commit}-{uuid.uuid4()}")
     try:
         yield QuarantineOutput(target, reports)
     except BaseException:
         discard(reports, target.folder.store)
         raise
     finally:
-        shutil.rmtree(reports, ignore_errors=True)
+        with suppress(OSError):
+            reports.delete(_reported(reports))
 
 
 @dataclass(frozen=True)
@@ -210,7 +207,7 @@ class QuarantineOutput:
     """Where tasks divert bad records; they report in ``reports``, which the driver sees, too."""
 
     target: QuarantineTarget
-    reports: Path
+    reports: Store
 
     @contextmanager
     def opened(self) -> Iterator[TaskOutput]:
@@ -240,7 +237,7 @@ class TaskOutput:
         if code.null_count < len(code):
             self._done += write_quarantined(self._files, bad(decoded), self._target)
 
-    def report(self, folder: Path) -> None:
+    def report(self, reports: Store) -> None:
         """Complete the files, and tell of them and of the good records."""
         self._done += self._files.end()
         report = {
@@ -248,9 +245,7 @@ class TaskOutput:
             "counted": self._counted.to_json(),
             "files": [each.to_json() for each in self._done],
         }
-        file = folder / str(uuid.uuid4())
-        file.write_text(json.dumps(report), "utf-8")
-        os.replace(file, file.with_suffix(".json"))
+        reports.put(f"{uuid.uuid4()}.json", json.dumps(report).encode())
 
     def discard(self) -> None:
         """Remove the files: nobody will hear of them."""
@@ -266,15 +261,15 @@ class Diverted:
     files: tuple[DataFile, ...]
 
 
-def diverted(reports: Path, where: str) -> Diverted:
+def diverted(reports: Store, where: str) -> Diverted:
     """What the tasks have reported. ``where`` is the pipeline.
 
     Raises BatchFailed where two attempts at a task found different records: nobody can say of which
     of them Spark took the rows.
     """
     found: dict[int, Diverted] = {}
-    for file in sorted(reports.glob("*.json")):
-        read = json.loads(file.read_text("utf-8"))
+    for name in _reported(reports):
+        read = json.loads(reports.read(name) or b"")
         report = _report(read)
         first = found.setdefault(read["task"], report)
         if first.counted != report.counted:
@@ -286,11 +281,16 @@ def diverted(reports: Path, where: str) -> Diverted:
     return Diverted(len(found), counted, files)
 
 
-def discard(reports: Path, store: Store) -> None:
+def _reported(reports: Store) -> list[str]:
+    """The names of the reports, in order."""
+    return [each for each in reports.names("") if each.endswith(".json")]
+
+
+def discard(reports: Store, store: Store) -> None:
     """Remove the files that the tasks have reported: their evaluation has failed."""
-    for file in reports.glob("*.json"):
-        with suppress(OSError):  # why it has failed says more
-            store.delete(e.name for e in _report(json.loads(file.read_text("utf-8"))).files)
+    with suppress(OSError):  # why it has failed says more
+        for name in _reported(reports):
+            store.delete(e.name for e in _report(json.loads(reports.read(name) or b"")).files)
 
 
 def _report(read: Mapping[str, Any]) -> Diverted:

@@ -81,7 +81,7 @@ class OwnCode:
         """Raises _Partly where the counts would not be exact; then nothing is left behind."""
         source, ranges = self._site.pipeline.source, plan.draft.ranges
         tasks = min(sum(1 for each in ranges if each.span), self._site.tasks or len(ranges))
-        with reporting(target, self._site.stage) as output:
+        with reporting(target, self._site.reports) as output:
             made = self._transform.made(
                 self._good(parts, output).select(self._given), Batch.of(plan)
             )
@@ -102,7 +102,7 @@ class OwnCode:
         write: Write,
         stack: ExitStack,
     ) -> Written:
-        with reporting(target, self._site.stage) as output:
+        with reporting(target, self._site.reports) as output:
             good = self._site.keep(self._good(parts, output), plan, "good", stack)
             good.count()  # every part, to its end
             told = diverted(output.reports, self._site.pipeline.name)
