@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,39 @@ def said(path: Path) -> dict[str, Any]:
         del found["metaData"][name]
     info = found.pop("commitInfo")
     parameters = {k: v for k, v in info["operationParameters"].items() if v is not None}
+    parameters["properties"] = json.loads(parameters["properties"])
+    for name in ("readerFeatures", "writerFeatures"):
+        found["protocol"][name] = {*found["protocol"].get(name, ())}
     return {**found, "operation": (info["operation"], parameters)}
 
 
+def with_properties(**properties: str) -> Pipeline:
+    plain = of_every_type()
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    target = plain.target.model_copy(update={"properties": named})
+    return plain.model_copy(update={"target": target})
+
+
+def without_zone() -> Pipeline:
+    columns = (Column("id", "BIGINT"), Column("at", "ARRAY<TIMESTAMP_NTZ>"))
+    return of_every_type().model_copy(update={"ddl": columns})
+
+
+MADE: dict[str, Callable[[], Pipeline]] = {
+    "every type": of_every_type,
+    "append only": lambda: with_properties(delta_appendOnly="true", my_own="1"),
+    "change data feed": lambda: with_properties(delta_enableChangeDataFeed="true"),
+    "no vectors": lambda: with_properties(delta_enableDeletionVectors="false"),
+    "without a zone": without_zone,
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
 def test_a_table_of_the_driver_says_what_one_of_spark_says(
-    rivermouth_spark: SparkSession, tmp_path: Path
+    rivermouth_spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
-    pipeline = of_every_type()
+    pipeline = MADE[kind]()
+    assert why_by_spark(pipeline, []) == ""
     ours, theirs = tmp_path / "of" / "the" / "driver", tmp_path / "of" / "spark"
     create_target(rivermouth_spark, pipeline, Address(path=str(theirs)))
     create_by_commit(pipeline, Store.of_folder(ours))
@@ -79,13 +106,11 @@ def test_types_are_told_as_spark_tells_them(rivermouth_spark: SparkSession) -> N
 
 def test_spark_creates_what_asks_for_more_than_is_known() -> None:
     plain = of_every_type()
-    target = plain.target.model_copy(update={"properties": {"delta.appendOnly": "true"}})
-    without_zone = plain.model_copy(update={"ddl": (Column("at", "ARRAY<TIMESTAMP_NTZ>"),)})
     default = "spark.databricks.delta.properties.defaults.appendOnly"
     assert why_by_spark(plain, ["spark.driver.memory"]) == ""
     assert why_by_spark(plain, [default])
-    assert why_by_spark(plain.model_copy(update={"target": target}), [])
-    assert why_by_spark(without_zone, [])
+    assert why_by_spark(with_properties(delta_enableRowTracking="true"), [])
+    assert why_by_spark(with_properties(delta_checkpointInterval="often"), [])
 
 
 def _ask(file: Path, answers: Any) -> None:
