@@ -37,13 +37,22 @@ ENGINE = "rivermouth"
 
 class DeltaLog:
     """The log in a store. ``files``: the state knows the data files of the table, too; and with
-    ``former`` those that were removed.
+    ``former`` those that were removed. ``projected``: it is brought up to date anyway, so a commit
+    without bytes, as a power failure leaves it, says nothing there.
 
     What it raises: LogUnreadable where the store does not answer, LedgerBroken for what it read.
     """
 
-    def __init__(self, store: Store, *, files: bool = False, former: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        files: bool = False,
+        former: bool = False,
+        projected: bool = False,
+    ) -> None:
         self.store, self._files, self._former = store, files, former
+        self._projected = projected
         self.state, self._looked = self._nothing(), False
         self._recent = dict[int, list[Action]]()
 
@@ -207,6 +216,8 @@ class DeltaLog:
         except ValueError as fault:
             what, found = "a commit cannot be read", repr(fault)
             raise LedgerBroken(what, where=where, found=found) from fault
+        if self._projected and not actions:
+            return []
         if not actions or not all(isinstance(each, dict) for each in actions):
             raise LedgerBroken("a commit is empty or torn", where=where)
         return actions

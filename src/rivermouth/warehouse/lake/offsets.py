@@ -65,7 +65,7 @@ class LakeOffsets:
     ) -> None:
         self._store, self._attempts = store, attempts
         self._fresh_s, self._seen_s = fresh_s, -1e9
-        self._log = DeltaLog(store)
+        self._log = DeltaLog(store, projected=True)
         self._using = threading.Lock()  # a run writes it in one thread, and openings look at it
 
     def sequence(self, pipeline: str) -> int:
@@ -80,7 +80,7 @@ class LakeOffsets:
             if self._followed() < 0:
                 return None
         try:
-            log = DeltaLog(self._store, files=True)
+            log = DeltaLog(self._store, files=True, projected=True)
             log.follow()
             return read_projected(self._store, log.state.current, pipeline)
         except (RivermouthError, OSError, pa.ArrowException) as fault:
