@@ -49,6 +49,7 @@ def said(store: Store) -> list[str]:
     return [str(each.user_metadata) for each in records[1:]]
 
 
+@pytest.mark.short(("fault",), {(Fault.UNANSWERED,), (Fault.CONFLICT,)})
 @pytest.mark.parametrize("fault", [*STANDS, *NOTHING], ids=lambda each: each.value)
 def test_a_commit_whose_request_meets_a_fault_stands_once_or_is_known_to_be_unknown(
     store: Store, proxy: Proxy, fault: Fault
@@ -78,6 +79,7 @@ def test_a_commit_after_anothers_is_refused_also_where_its_answer_is_lost(
     assert said(store) == ["first"]
 
 
+@pytest.mark.thorough
 def test_of_commits_that_race_none_is_lost_and_none_is_doubled(store: Store, proxy: Proxy) -> None:
     made(store)
     told = list[str]()
