@@ -6,6 +6,7 @@ Some stores ignore the condition, others look first and write then. A race finds
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from rivermouth.storage.faults import StoreFault, asked
 from rivermouth.storage.lake import Lake
 
 ROUNDS, WRITERS = 4, 16
+_TRYING = threading.Lock()
 _KEYS = "Correct the keys under storage:, or those that the platform gives"
 _REMEDIES: Mapping[str, str] = {
     "NoSuchBucket": "Create the bucket, or correct warehouse:",
@@ -42,7 +44,8 @@ def tried(lake: Lake) -> None:
     Nothing is left there. Raises StoreRefused, and StoreUnreachable where it does not answer.
     """
     try:
-        _tried(lake.client, lake.below("rivermouth", "trial").prefix, lake.url)
+        with _TRYING:  # pipelines of one run begin together
+            _tried(lake.client, lake.below("rivermouth", "trial").prefix, lake.url)
     except StoreFault as fault:
         what = "the object store cannot be used"
         if fault.passes:
