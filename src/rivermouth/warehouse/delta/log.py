@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ from rivermouth.warehouse.delta.state import (
 )
 from rivermouth.warehouse.ports import TableFacts
 
-_RECENT, _AT_ONCE = 64, 16
+_RECENT = 64
+"""So many of the newest commits are kept in memory."""
 ENGINE = "rivermouth"
 """The ``engineInfo`` of our commits."""
 
@@ -55,6 +56,7 @@ class DeltaLog:
         self._projected = projected
         self.state, self._looked = self._nothing(), False
         self._recent = dict[int, list[Action]]()
+        self._asked = dict[int, list[Action] | None]()  # ahead, to be taken at once
 
     @staticmethod
     def of_folder(folder: Path) -> DeltaLog:
@@ -81,14 +83,25 @@ class DeltaLog:
         The first time, and where the table was made anew, the state is read from the newest
         checkpoint on. Where there was no table then, one begins with version 0.
         """
-        if self.state.version >= 0 and not self._has(self.state.version):
-            self.state, self._looked = self._nothing(), False
-            self._recent.clear()
+        if (newest := self.state.version) >= 0:
+            there, _ = self.store.together(
+                partial(self._has, newest), partial(self._ahead, newest + 1)
+            )
+            if not there:
+                self.state, self._looked = self._nothing(), False
+                self._recent.clear()
+                self._asked.clear()
         if not self._looked:
             self.state, self._looked = self._checkpointed(), True
         while (actions := self.read(self.state.version + 1)) is not None:
             self._take(self.state.version + 1, actions)
             self._keep(self.state.version, actions)
+        self._asked.clear()
+
+    def _ahead(self, version: int) -> None:
+        """Ask a bucket for a version, which is taken by the next ``read`` of it."""
+        if self.store.folder is None:
+            self._asked[version] = self.read(version)
 
     def _keep(self, version: int, actions: list[Action]) -> None:
         """A commit never changes: what was followed lately need not be asked for again."""
@@ -159,9 +172,13 @@ class DeltaLog:
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, by looking for each next one."""
         following = version + 1
-        while (actions := self.read(following)) is not None:
-            yield record_of(following, actions)
-            following += 1
+        self.store.together(*(partial(self._ahead, following + each) for each in range(2)))
+        try:
+            while (actions := self.read(following)) is not None:
+                yield record_of(following, actions)
+                following += 1
+        finally:
+            self._asked.clear()
 
     def commits_backwards(self) -> Iterator[CommitRecord]:
         """Every readable commit, the newest first: a look at the end of a long log.
@@ -205,6 +222,8 @@ class DeltaLog:
         """What a version says; None where there is none."""
         if version in self._recent:
             return self._recent[version]
+        if version in self._asked:
+            return self._asked.pop(version)
         where = self._where(version)
         try:
             content = self.store.read(path_of(version))
@@ -228,13 +247,9 @@ class DeltaLog:
             found = checkpointed(self.store, self._nothing(), tail)
         except STORE_FAULTS as fault:
             raise _unreadable(f"{self.store.where}/{LOG}", fault) from fault
+        # Those that follow are taken in their order, and none is asked for twice.
         following = [each for each in tail.versions if each > found.version]
-        if self.store.folder is None and len(following) > 1:  # it answers many at once
-            with ThreadPoolExecutor(_AT_ONCE) as threads:
-                read = threads.map(self.read, following[-_RECENT:])
-                for version, actions in zip(following[-_RECENT:], read, strict=True):
-                    if actions is not None:
-                        self._recent[version] = actions
+        self.store.together(*(partial(self._ahead, each) for each in following))
         return found
 
     def _has(self, version: int) -> bool:

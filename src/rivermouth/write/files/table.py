@@ -99,6 +99,14 @@ class FilesTable:
             raise self._conflict(newest)
         return self.txn(plan.app) < plan.sequence
 
+    def looked_at(
+        self, plan: CommitPlan, beside: Callable[[], Definition | None]
+    ) -> tuple[bool, Definition | None]:
+        """See ``may``, and what is asked for beside it."""
+        found: list[bool | Definition | None] = self.store.together(partial(self.may, plan), beside)
+        allowed, other = found
+        return bool(allowed), other if isinstance(other, Definition) else None
+
     def commit(self, plan: CommitPlan, entry: Entry, change: Commit | None = None) -> None:
         """Make the commit of the plan, which ``may`` allows; without a change, of its entry alone.
 

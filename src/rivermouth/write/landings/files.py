@@ -106,9 +106,10 @@ class FilesLanding:
         """See ``Landing.stage``. The tasks decode, so the counts of files are always known."""
         if self._way.reason:
             return self._through_spark(self._way.reason).stage(batch, plan, stack)
-        if not self._table.may(plan):
+        allowed, bad = self._table.looked_at(plan, self._bad.definition)
+        if not allowed:
             return STALE
-        table, bad = self._table.definition(), self._bad.definition()
+        table = self._table.definition()
         way = way_into(self._way, table, bad, replaced(self._site.pipeline))
         if way.reason:
             return self._through_spark(way.reason).stage(batch, plan, stack)
