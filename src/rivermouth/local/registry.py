@@ -18,10 +18,10 @@ from pathlib import Path
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java, java_environ
 from rivermouth.local.scratch import cache_folder, writing
-from rivermouth.local.server import HOST, Running, Server, accepts, free_port
+from rivermouth.local.server import HOST, Server, Serving, accepts, free_port
 
 
-class LocalRegistry(Running):
+class LocalRegistry(Serving):
     """``with LocalRegistry() as registry:`` starts one and stops it at the end of the block.
 
     Without ``port`` a free port is chosen. After ``stop`` it may be started again, and is empty.
@@ -38,16 +38,6 @@ class LocalRegistry(Running):
     def url(self) -> str:
         """``schema_registry.url`` of a configuration."""
         return f"http://{HOST}:{self.port}/apis/ccompat/v7"
-
-    @property
-    def log(self) -> Path:
-        """The file with the output of the JVM."""
-        return self._server.log
-
-    @property
-    def pid(self) -> int:
-        """The process id of the JVM; 0 while stopped."""
-        return self._server.pid
 
     def start(self, *, timeout_seconds: float = 120.0) -> None:
         """Start it and return when it answers requests. Does nothing while it runs.
@@ -66,10 +56,6 @@ class LocalRegistry(Running):
             *("-jar", str(_unpacked(self._environ))),
         ]
         self._server.start(command, self._environ, self._is_ready, timeout_seconds)
-
-    def stop(self) -> None:
-        """End the JVM. Does nothing while stopped."""
-        self._server.stop()
 
     def close(self) -> None:
         """Stop, and delete its files."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java, java_environ
-from rivermouth.local.server import HOST, Running, Server, accepts, free_port
+from rivermouth.local.server import HOST, Server, Serving, accepts, free_port
 
 BUCKET = "lake"
 """The bucket that is there at once."""
@@ -22,7 +22,7 @@ KEY, SECRET = "rivermouth", "rivermouth-secret"
 """The credentials that it takes."""
 
 
-class LocalS3(Running):
+class LocalS3(Serving):
     """``with LocalS3() as store:`` starts one and stops it at the end of the block.
 
     Without ``directory`` its objects are in a temporary folder that ``close`` deletes; without
@@ -57,16 +57,6 @@ class LocalS3(Running):
             "secret_access_key": SECRET,
         }
 
-    @property
-    def log(self) -> Path:
-        """The file with the output of the JVM."""
-        return self._server.log
-
-    @property
-    def pid(self) -> int:
-        """The process id of the JVM; 0 while stopped."""
-        return self._server.pid
-
     def start(self, *, timeout_seconds: float = 120.0) -> None:
         """Start it and return when it answers requests. Does nothing while it runs.
 
@@ -89,10 +79,6 @@ class LocalS3(Running):
             *("org.gaul.s3proxy.Main", "--properties", str(settings)),
         ]
         self._server.start(command, self._environ, self._is_ready, timeout_seconds)
-
-    def stop(self) -> None:
-        """End the JVM. Does nothing while stopped."""
-        self._server.stop()
 
     def close(self) -> None:
         """Stop, and delete the objects unless they are in a given folder."""

@@ -74,6 +74,26 @@ class Running(ABC):
         self.close()
 
 
+class Serving(Running):
+    """One program that serves, and is told of by its log and its process id."""
+
+    _server: Server
+
+    @property
+    def log(self) -> Path:
+        """The file with the output of the program."""
+        return self._server.log
+
+    @property
+    def pid(self) -> int:
+        """The process id of the program; 0 while stopped."""
+        return self._server.pid
+
+    def stop(self) -> None:
+        """End the program. Does nothing while stopped."""
+        self._server.stop()
+
+
 class Server:
     """One program. ``name`` and ``where`` are for people; ``log`` gets its output, and ``remove``
     is deleted if the owner of this process ends without a word.

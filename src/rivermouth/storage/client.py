@@ -31,7 +31,7 @@ _DELTA_RS = {S3: "aws_", AZURE: "azure_", GOOGLE: "google_"}
 @dataclass(frozen=True)
 class Client:
     """A client of one container: of a bucket, say. ``options`` are those of ``storage`` in a
-    configuration. ``renewed`` gives the options that are read anew from time to time.
+    configuration. ``renewed`` gives the others, which are read anew from time to time.
     """
 
     scheme: str = FILE
@@ -83,9 +83,8 @@ def _opened(client: Client, timeout: str) -> ObjectStore:
         return LocalStore()
     if client.scheme == MEMORY:
         return _memory(client.container)
-    kept = {name: each for name, each in client.now.items() if not client.renewed or _stays(name)}
     given: dict[str, Any] = {
-        "config": kept,
+        "config": dict(client.options),
         "client_options": {"timeout": timeout, "allow_http": _is_plain(client.options)},
         "retry_config": {"max_retries": 8, "retry_timeout": timedelta(seconds=30)},
     }
@@ -99,10 +98,6 @@ def _opened(client: Client, timeout: str) -> ObjectStore:
 def _memory(container: str) -> MemoryStore:
     del container
     return MemoryStore()
-
-
-def _stays(name: str) -> bool:
-    return name not in RENEWED
 
 
 class _Renewing:

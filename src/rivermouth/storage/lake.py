@@ -83,8 +83,11 @@ class Lake:
         """The objects below a folder."""
         from rivermouth.storage.store import Store  # the proof of the tables does without it
 
-        prefix = "/".join(filter(None, (self.prefix.rstrip("/"), *names)))
-        return Store(self.client, prefix, "/".join((self.url, *names)))
+        return Store(self.client, self.path(*names), "/".join((self.url, *names)))
+
+    def path(self, *names: str) -> str:
+        """Where the client finds what is below a folder."""
+        return "/".join(filter(None, (self.prefix.rstrip("/"), *names)))
 
 
 def _revealed(options: Mapping[str, Secret], read: Callable[[], Secrets]) -> dict[str, str]:

@@ -105,7 +105,7 @@ def beside_offsets(lake: Lake) -> ProofFiles | ProofObjects:
     """Where records are kept for the tables of a lake: beside the offsets table."""
     if (folder := lake.folder) is not None:
         return ProofFiles(OFFSETS_TABLE.path(folder).parent / "proofs")
-    return ProofObjects(lake.client, lake.below(OFFSETS_TABLE.schema, "proofs").prefix)
+    return ProofObjects(lake.client, lake.path(OFFSETS_TABLE.schema, "proofs"))
 
 
 def record_states(

@@ -233,12 +233,16 @@ class Campaign:
         self._standby.give(first, "run", PIPELINES)
         self._standby.give(second, "run", PIPELINES, **scratch)
         for each in (first, second):
-            answer = each.answer(PATIENCE_S)
-            if answer is None:
-                raise Violated("one of two drivers did not come to an end")
-            clean(answer, but=self._gave_up(answer))
+            self._ends(each, "one of two drivers")
         self._tally.faults["two drivers"] += 1
         return "two drivers at once"
+
+    def _ends(self, driver: DriverProcess, what: str) -> None:
+        """A driver that was given an order comes to its end, or is stopped by an object store."""
+        answer = driver.answer(PATIENCE_S)
+        if answer is None:
+            raise Violated(f"{what} did not come to an end")
+        clean(answer, but=self._gave_up(answer))
 
     def _died(self, driver: DriverProcess, kill: Kill) -> str:
         """Count the death; what is left of the driver ends now, an orphan a little later."""
@@ -259,10 +263,7 @@ class Campaign:
         if self._world.store is not None:
             clean(answer, but=self._gave_up(answer))
             zombie.signal(signal.SIGCONT)
-            woken = zombie.answer(PATIENCE_S)
-            if woken is None:
-                raise Violated("a woken driver did not come to an end")
-            clean(woken, but=self._gave_up(woken))
+            self._ends(zombie, "a woken driver")
             self._tally.faults["frozen and overtaken"] += 1
             return "frozen, overtaken, woken"
         strange = {*answer["codes"].values()} - {"", LOCKED}
@@ -270,10 +271,7 @@ class Campaign:
             raise Violated(f"beside a frozen driver: {answer}")
         self._tally.halts[LOCKED] += 1
         zombie.signal(signal.SIGCONT)
-        woken = zombie.answer(PATIENCE_S)
-        if woken is None:
-            raise Violated("a woken driver did not come to an end")
-        clean(woken)
+        self._ends(zombie, "a woken driver")
         self._tally.faults["frozen and overtaken"] += 1
         return "frozen, overtaken, woken"
 

@@ -53,9 +53,7 @@ class LakeCommits:
 
     def __init__(self, lake: Lake, table: TableName) -> None:
         self._client = lake.client
-        self._log = f"{lake.prefix}/{table.schema}/{table.name}/_delta_log".lstrip(
-            "" if lake.folder else "/"
-        )
+        self._log = lake.path(table.schema, table.name, "_delta_log")
 
     def versions(self) -> list[int]:
         """See ``Commits``."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,11 +16,9 @@ from rivermouth.warehouse.quarantine import check_written
 from rivermouth.write.files.bad_records import (
     QuarantineFiles,
     QuarantineTarget,
-    task_number,
     write_quarantined,
 )
-from rivermouth.write.files.data_files import DataFile, Files
-from rivermouth.write.files.writing import RETURNED, RETURNED_DDL, collected
+from rivermouth.write.files.writing import carried_out, filled
 
 _ASKED = ("_kafka", "key", "value", "code", "reason")
 
@@ -32,18 +31,8 @@ class Diverting:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows; give back ``RETURNED``."""
-        files = Files(self.target.folder, task_number())
-        try:
-            done = [each for rows in batches for each in self._written(files, rows)]
-            told = [{"file": e.to_json(), "bad": True} for e in (*done, *files.end())]
-        except BaseException:
-            files.discard()
-            raise
-        if told:
-            yield pa.RecordBatch.from_pylist(told, RETURNED)
-
-    def _written(self, files: Files, rows: pa.RecordBatch) -> list[DataFile]:
-        return write_quarantined(files, rows, self.target)
+        write = partial(write_quarantined, target=self.target)
+        return filled(self.target.folder, batches, write, bad=True)
 
 
 def write(quarantine: QuarantineFiles, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
@@ -53,7 +42,6 @@ def write(quarantine: QuarantineFiles, bad: DataFrame, plan: CommitPlan, seen: i
     """
     target = quarantine.target(plan, quarantine.definition())
     rows = bad.select(*(each for each in _ASKED if each in bad.columns)).coalesce(1)
-    returned = rows.mapInArrow(Diverting(target), RETURNED_DDL).collect()
-    files = collected(each.asDict() for each in returned).bad
+    files = carried_out(rows, Diverting(target)).bad
     check_written(plan, seen, sum(each.rows for each in files))
     quarantine.commit(files, plan)

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 
 from rivermouth.storage.store import Store
 from rivermouth.warehouse.ports import ATTEMPTS
-from rivermouth.write.files.bad_records import folder_of, task_number
+from rivermouth.write.files.bad_records import folder_of
 from rivermouth.write.files.data_files import Files, Folder
 from rivermouth.write.files.table import FilesTable, appended
-from rivermouth.write.files.writing import RETURNED, RETURNED_DDL, collected
+from rivermouth.write.files.writing import carried_out, filled
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,7 @@ class Rows:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows; give back ``RETURNED``."""
-        files = Files(self.folder, task_number())
-        try:
-            done = [each for rows in batches for each in files.add(rows)]
-            told = [{"file": e.to_json(), "bad": False} for e in (*done, *files.end())]
-        except BaseException:
-            files.discard()
-            raise
-        if told:
-            yield pa.RecordBatch.from_pylist(told, RETURNED)
+        return filled(self.folder, batches, Files.add, bad=False)
 
 
 def append(rows: DataFrame, store: Store, app: str, said: str) -> bool:
@@ -46,8 +38,7 @@ def append(rows: DataFrame, store: Store, app: str, said: str) -> bool:
     if table.txn(app):
         return False
     into = folder_of(store, table.definition())
-    returned = rows.mapInArrow(Rows(into), RETURNED_DDL).collect()
-    files = collected(each.asDict() for each in returned).good
+    files = carried_out(rows, Rows(into)).good
     commit = replace(appended(files), said=said, txns={app: 1})
     for _ in ATTEMPTS.each():
         table.newest()

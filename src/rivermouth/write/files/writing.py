@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ from rivermouth.write.files.bad_records import (
 from rivermouth.write.files.counting import Counted, bad, good
 from rivermouth.write.files.data_files import NOTHING_PLACED, DataFile, Files, Folder
 from rivermouth.write.keys.entries import Reduction
+
+if TYPE_CHECKING:  # tasks need nothing of it
+    from pyspark.sql import DataFrame
 
 RETURNED = pa.schema(
     [("file", pa.string()), ("bad", pa.bool_()), ("counted", pa.string()), ("entries", pa.binary())]
@@ -144,6 +148,32 @@ class Sieve:
                 task.take(decoded)
                 yield good(decoded).select(["row", "_kafka", "code"])
         spare_what_is_loaded()
+
+
+def filled(
+    folder: Folder,
+    batches: Batches,
+    add: Callable[[Files, pa.RecordBatch], Iterable[DataFile]],
+    *,
+    bad: bool,
+) -> Iterator[pa.RecordBatch]:
+    """For one task: give all rows to ``add``, which completes files of ``folder``; ``RETURNED``."""
+    files = Files(folder, task_number())
+    try:
+        for rows in batches:
+            yield from _files(add(files, rows), bad=bad)
+        yield from _files(files.end(), bad=bad)
+    except BaseException:
+        files.discard()
+        raise
+
+
+def carried_out(
+    rows: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> Written:
+    """What the tasks tell that give their rows to ``task``, which returns ``RETURNED``."""
+    returned = rows.mapInArrow(task, RETURNED_DDL).collect()
+    return collected(each.asDict() for each in returned)
 
 
 def collected(rows: Iterable[Mapping[str, object]]) -> Written:

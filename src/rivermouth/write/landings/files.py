@@ -37,7 +37,7 @@ from rivermouth.write.files.bad_records import QuarantineTarget, folder_of, writ
 from rivermouth.write.files.compaction import Compaction
 from rivermouth.write.files.data_files import Files, Folder
 from rivermouth.write.files.table import appended
-from rivermouth.write.files.writing import RETURNED_DDL, Writing, Written, collected
+from rivermouth.write.files.writing import Writing, Written, carried_out
 from rivermouth.write.keys.effect import (
     ByFiles,
     Change,
@@ -145,8 +145,7 @@ class FilesLanding:
         self._discard(each.name for each in written.good)
         marked = self._site.counted(batch.decoded(), plan, stack).rows
         writing = Rebatched(Writing(into, target, None, self._by_files.reduction))
-        returned = self._site.coalesced(marked).mapInArrow(writing, RETURNED_DDL).collect()
-        written = collected(each.asDict() for each in returned)
+        written = carried_out(self._site.coalesced(marked), writing)
         return written, self._change(written, into)
 
     def _commit(
@@ -238,8 +237,7 @@ class FilesLanding:
         writing = Rebatched(Writing(into, target, decode, reduction))
 
         def write(rows: DataFrame) -> Written:
-            returned = self._site.coalesced(rows).mapInArrow(writing, RETURNED_DDL).collect()
-            return collected(each.asDict() for each in returned)
+            return carried_out(self._site.coalesced(rows), writing)
 
         def written(rows: DataFrame) -> Written:
             own = self._own
