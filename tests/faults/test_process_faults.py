@@ -8,14 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame
 
 from rivermouth.local.scratch import remove_dead
 from rivermouth.write.files.data_files import DataFile
-from rivermouth.write.files.writing import Written, collected
+from rivermouth.write.files.writing import Task, Written, carried_out
 from rivermouth.write.landings import files as files_landing
 from tests.faults.outcomes import check_proved
 from tests.faults.spark_lake import SparkLake
@@ -62,15 +62,15 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
     lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
     files: list[DataFile] = []
 
-    def collected_beside(rows: Iterable[Mapping[str, object]]) -> Written:
+    def carried_out_beside(rows: DataFrame, task: Task) -> Written:
+        found = carried_out(rows, task)
         for root in (lake.scratch, *lake.scratch.iterdir()):
             if root.is_dir():
                 remove_dead(root)
-        found = collected(rows)
         files.extend(found.good)
         return found
 
-    monkeypatch.setattr(files_landing, "collected", collected_beside)
+    monkeypatch.setattr(files_landing, "carried_out", carried_out_beside)
 
     assert lake.go().ends[0].applied == 5
 
