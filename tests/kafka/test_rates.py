@@ -226,3 +226,21 @@ def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
     assert position.offsets == sizes
     shares = Counter(tuple(sorted({each.span for each in batch})) for batch in found)
     print(f"{len(found)} batches; their shares, and how often: {shares.most_common(9)}")
+
+
+@pytest.mark.thorough
+def test_of_many_partitions_a_batch_reads_few_and_each_has_its_turn(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Each batch would have two offsets of each partition, and reads ten of every fifth one."""
+    many, each = 210, 10
+    lake.topic("many", many)
+    lake.produce("many", [(None, bid(n), n % many) for n in range(many * each)])
+    lake.configure(p=append_pipeline("many", max_offsets_per_trigger=2 * many))
+
+    found = batches(lake.run(rivermouth_spark, "p"))
+
+    assert [[r.span for r in ranges] for ranges in found] == [[each] * (many // 5)] * 5
+    kafka = [row["_kafka"] for row in lake.rows("bronze.many")]
+    rows = sorted((row["partition"], row["offset"]) for row in kafka)
+    assert rows == [(p, o) for p in range(many) for o in range(each)]

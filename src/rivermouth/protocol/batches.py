@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
@@ -133,45 +133,60 @@ def waiting_after(ranges: Iterable[OffsetRange], ends: Ends) -> int:
 
 
 def share(
-    backlog: Mapping[TopicPartition, int], limit: int, turn: int
+    backlog: Mapping[TopicPartition, int], limit: int, turn: int, least: int = 1
 ) -> Mapping[TopicPartition, int]:
     """How many offsets of each partition's ``backlog`` a batch of at most ``limit`` takes.
 
-    In proportion to the backlogs, by largest remainders; every partition that waits gets at least
-    one. Where more wait than ``limit``, they take turns, one offset each: first the one whose
-    number is ``turn``, in the order of all partitions, counted round and round. Empty shares are
+    Every partition that waits gets ``least`` offsets, or all that wait there; what is left goes to
+    them in proportion to what is left of the backlogs, by largest remainders. Where the limit is
+    too small for that, they take turns, with so many offsets each: first the one at the place
+    ``turn`` / ``least`` in the order of all partitions, counted round and round. Empty shares are
     left out.
     """
     waiting = {each: size for each, size in sorted(backlog.items()) if size > 0}
     total = sum(waiting.values())
     if total <= limit:
         return waiting
-    if limit <= len(waiting):
-        order = sorted(backlog)
-        first = turn % len(order)
-        queue = [each for each in (*order[first:], *order[:first]) if each in waiting]
-        return dict.fromkeys(sorted(queue[:limit]), 1)
-    # One for each first; what is left in proportion to what is left.
-    rest, left = limit - len(waiting), total - len(waiting)
-    exact = {each: (size - 1) * rest for each, size in waiting.items()}
-    shares = {each: 1 + product // left for each, product in exact.items()}
+    least = min(least, limit)
+    shares = {each: min(size, least) for each, size in waiting.items()}
+    rest = limit - sum(shares.values())
+    if rest < 0:
+        return _in_turn(shares, sorted(backlog), turn // least, limit)
+    left = total - sum(shares.values())
+    exact = {each: (size - shares[each]) * rest for each, size in waiting.items()}
     by_remainder = sorted(waiting, key=lambda each: -(exact[each] % left))
+    shares = {each: size + exact[each] // left for each, size in shares.items()}
     for each in by_remainder[: limit - sum(shares.values())]:
         shares[each] += 1
     return shares
 
 
-def next_ranges(position: Position, ends: Ends, limit: int) -> tuple[OffsetRange, ...]:
+def _in_turn(
+    shares: Mapping[TopicPartition, int], order: Sequence[TopicPartition], first: int, limit: int
+) -> Mapping[TopicPartition, int]:
+    """The shares of the partitions in ``order``, from ``first`` on, until the limit is reached."""
+    first %= len(order)
+    taken: dict[TopicPartition, int] = {}
+    for each in (*order[first:], *order[:first]):
+        size = min(shares.get(each, 0), limit)
+        if size:
+            taken[each], limit = size, limit - size
+    return dict(sorted(taken.items()))
+
+
+def next_ranges(
+    position: Position, ends: Ends, limit: int, least: int = 1
+) -> tuple[OffsetRange, ...]:
     """The ranges of the next batch: from ``position`` towards ``ends``, at most ``limit`` offsets.
 
-    A partition of ``ends`` without a position is left out. Where the limit is too small for all
-    that wait, the turn is the sum of the position. It rises by the limit with each such batch, so
-    each partition has its turn after at most (partitions / limit) batches, rounded up, and a
-    restart goes on where the turns were.
+    A partition of ``ends`` without a position is left out. Where the limit is too small for
+    ``least`` offsets of all that wait, the turn is the sum of the position. It rises by the limit
+    with each such batch, so each partition has its turn after at most (partitions x ``least`` /
+    limit) batches, rounded up, and a restart goes on where the turns were.
     """
     known = position.offsets
     backlog = _backlog(position, ends)
-    taken = share(backlog, limit, sum(known.values()))
+    taken = share(backlog, limit, sum(known.values()), least)
     return tuple(OffsetRange(each, known[each], known[each] + n) for each, n in taken.items())
 
 

@@ -33,6 +33,9 @@ from rivermouth.spark.session import POOL, separate
 ASK_NAMES_S = 10.0
 """To ask for the names of all topics is one request, but it may be a large answer."""
 
+FEW_PARTITIONS = 200
+"""Consumers of so many cost little, see docs/scale.md."""
+
 
 class UntilStale:
     """A stop that is also set once one of ``signs`` was seen; see ``source.batches.Stop``."""
@@ -152,12 +155,13 @@ class Feeding:
         if stop.is_set():
             return
         session = shared.session
-        if shared.platform.has(Capability.ONE_HOST):  # the threads of this one inherit the pool
+        if shared.platform.has(Capability.JVM):  # the threads of this one inherit the pool
             session.sparkContext.setLocalProperty(POOL, pipeline.name)
         given = kafka_options(kafka, pipeline.source.options, shared.platform)
         options = reader_options(given, len(starts.offsets) * self.pipelines)
         options |= task_options(pipeline.source) | header_options(pipeline)
-        if not planned_by_driver(pipeline, shared.platform):
+        least = least_of_each(pipeline, shared.platform, len(starts.offsets))
+        if least == 1 and not planned_by_driver(pipeline, shared.platform):
             from rivermouth.source.streaming import Checkpoint, Stream, streaming_options
 
             with scratch_folder(self._scratch, pipeline.name) as scratch:
@@ -166,15 +170,28 @@ class Feeding:
                 stream.run(session, options, stop, trigger_ended, endless=endless)
             return
         # A MERGE takes its entry from session confs; those of another pipeline must not be there.
-        if shared.platform.has(Capability.MERGE_WITH_TRANSACTION):
+        if shared.platform.has(Capability.JVM):
             session = separate(session)
         from rivermouth.source.driver_planned import DriverPlanned
 
-        planned = DriverPlanned(ingest, starts)
+        planned = DriverPlanned(ingest, starts, least=least)
         planned.run(session, options, stop, trigger_ended, endless=endless)
 
 
 def planned_by_driver(pipeline: Pipeline, platform: Platform) -> bool:
     """Whether the driver plans the batches: where Structured Streaming cannot, or not so."""
     has_rate = pipeline.source.max_rate_per_partition is not None
-    return has_rate or not platform.has(Capability.STREAMING)
+    return has_rate or not platform.has(Capability.JVM)
+
+
+def least_of_each(pipeline: Pipeline, platform: Platform, partitions: int) -> int:
+    """How many offsets a batch takes at least of a partition that it reads, if so many wait.
+
+    Structured Streaming takes some of every partition. To take a consumer, Spark counts all that it
+    keeps, which costs about as much as to read as many records. Where a full batch has fewer of
+    each partition, the driver plans, and partitions take turns. Not on a cluster: who plans there
+    tells Spark no executor that has a consumer of the partition already.
+    """
+    if partitions <= FEW_PARTITIONS or not platform.has(Capability.ONE_HOST):
+        return 1
+    return partitions if partitions**2 > pipeline.source.max_offsets_per_trigger else 1

@@ -4,8 +4,9 @@ A pipeline that has nothing to read asks Kafka alone.
 
 For where Spark is reached through Spark Connect. Structured Streaming would run the function
 given to ``foreachBatch`` in another process there, away from the ledger it has to keep. And for
-pipelines with a rate for each partition, which Structured Streaming does not know. No checkpoint
-is involved: the ledger knows where to start, Kafka where to end.
+pipelines with a rate for each partition, which Structured Streaming does not know, and for those
+with so many partitions that it would read little of each. No checkpoint is involved: the ledger
+knows where to start, Kafka where to end.
 """
 
 from __future__ import annotations
@@ -81,16 +82,23 @@ def pace_of(pipeline: Pipeline, *, endless: bool) -> Pace:
 class DriverPlanned:
     """Plans batches of at most ``max_offsets_per_trigger`` offsets each, at the pipeline's pace.
 
+    A batch takes ``least`` offsets of a partition, or all that wait there: see ``batches.share``.
     ``clock`` tells seconds that never go back. What it knows of time is in memory: after each
     opening a batch is due at once, with the offsets of one trigger.
     """
 
     def __init__(
-        self, batches: Batches, starts: Position, clock: Callable[[], float] = time.monotonic
+        self,
+        batches: Batches,
+        starts: Position,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        least: int = 1,
     ) -> None:
         self._batches = batches
         self._position = starts
         self._clock = clock
+        self._least = least
         self._due_at: float | None = None
 
     def run(
@@ -158,7 +166,7 @@ class DriverPlanned:
             if not pace.due(lag(self._position, ends), waited_s):
                 return
             self._due_at = now
-            ranges = next_ranges(self._position, reached, limit)
+            ranges = next_ranges(self._position, reached, limit, self._least)
             if not ranges:
                 return
             reach("P1")

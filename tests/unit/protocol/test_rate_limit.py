@@ -38,6 +38,24 @@ def test_each_partition_gets(
     assert share(backlog, limit, turn) == shares
 
 
+LEAST = {
+    "at least so many of each that has them": (
+        {A: 4, B: 900, C: 2_000},
+        1_000,
+        {A: 4, B: 336, C: 660},
+    ),
+    "in turn, where not all can have so many": ({A: 700, B: 2, C: 800}, 150, {A: 100, B: 2, C: 48}),
+    "one alone, where the limit is below it": ({A: 700, B: 90, C: 800}, 70, {A: 70}),
+}
+
+
+@pytest.mark.parametrize(("backlog", "limit", "shares"), LEAST.values(), ids=LEAST)
+def test_with_a_least_each_partition_gets(
+    backlog: Backlog, limit: int, shares: dict[TopicPartition, int]
+) -> None:
+    assert share(backlog, limit, 0, 100) == shares
+
+
 def drawn(cases: int) -> Iterator[tuple[random.Random, Backlog, int]]:
     """Backlogs of up to eight partitions, small and large ones together, each with a limit."""
     dice = random.Random(2026)
@@ -75,14 +93,16 @@ def test_each_partition_has_its_turn_however_many_others_wait(cases: int) -> Non
         if not backlog:
             continue
         stands, ends = Position(dict.fromkeys(backlog, 0)), {**backlog}
-        limit, since = dice.randint(1, len(backlog)), dict.fromkeys(backlog, 0)
+        least = dice.choice((1, 1, 3, 40))
+        limit, since = dice.randint(1, len(backlog) * least), dict.fromkeys(backlog, 0)
         for _ in range(20):
             waiting = {each for each in ends if ends[each] > stands.offsets[each]}
-            ranges = next_ranges(stands, ends, limit)
+            ranges = next_ranges(stands, ends, limit, least)
             stands = stands.advance(ranges)
             served = {each.topic_partition for each in ranges}
             since = {each: since[each] + 1 if each in waiting - served else 0 for each in ends}
-            assert max(since.values()) < math.ceil(len(ends) / limit), (ends, limit, since)
+            turns = math.ceil(len(ends) * min(least, limit) / limit)
+            assert max(since.values()) < turns, (ends, limit, least, since)
             for each in ends:
                 ends[each] += dice.choice((0, 0, 1, 900))
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rivermouth.config.platforms import PLATFORMS, Platform
-from rivermouth.run.feeding import planned_by_driver
+from rivermouth.run.feeding import least_of_each, planned_by_driver
 from rivermouth.run.supervision import GivingWay
 from tests.doubles import a_pipeline
 
@@ -31,6 +31,25 @@ def test_the_driver_plans_where_structured_streaming_cannot(
     plain = a_pipeline()
     pipeline = plain.model_copy(update={"source": plain.source.model_copy(update=source)})
     assert planned_by_driver(pipeline, platform) is (always or platform.name not in STREAMING)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=PLATFORMS)
+@pytest.mark.parametrize(
+    ("partitions", "limit", "least"),
+    [
+        pytest.param(2_000, 500_000, 2_000, id="so many that each would give little"),
+        pytest.param(2_000, 4_000_000, 1, id="a batch is large enough for all of them"),
+        pytest.param(200, 5, 1, id="few partitions, and a small batch"),
+    ],
+)
+def test_partitions_take_turns_on_one_machine_where_a_batch_has_little_of_each(
+    platform: Platform, partitions: int, limit: int, least: int
+) -> None:
+    plain = a_pipeline()
+    source = plain.source.model_copy(update={"max_offsets_per_trigger": limit})
+    pipeline = plain.model_copy(update={"source": source})
+    here = least if platform.name == "local" else 1
+    assert least_of_each(pipeline, platform, partitions) == here
 
 
 def test_while_a_pipeline_waits_another_one_has_its_turn() -> None:
