@@ -7,6 +7,7 @@ records; any other reads up to the end of the topic.
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Mapping
@@ -16,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from bids import DDL, bid
+from peer import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from rivermouth.source.batches import READER_DEFAULTS
+from rivermouth.source.batches import READER_DEFAULTS, reader_options
 
 _POLL_S = 1
 
@@ -47,6 +49,27 @@ def foreach_batch(session: SparkSession, order: Mapping[str, Any], table: Path) 
     """Read the topic with an append in foreachBatch and our reader settings."""
     rows = _typed(session, order, READER_DEFAULTS)
     return _read(rows.writeStream.foreachBatch(partial(_append, table)), order, table)
+
+
+def bare(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
+    """Read the topic and let Spark drop the rows; ``batches`` and ``cpus`` are the time of each.
+
+    The reader has our settings. ``partitions`` is how many the topic has, and ``parts`` in how many
+    a batch is read (0: as the source gives them); ``options`` are further ones of the source.
+    """
+    options = {**reader_options({}, order["partitions"]), **order.get("options", {})}
+    ends, used = [time.monotonic()], [cpu_seconds(os.getpid())]
+
+    def drop(batch: DataFrame, number: int) -> None:
+        rows = batch.coalesce(order["parts"]) if order["parts"] else batch
+        rows.write.format("noop").mode("overwrite").save()
+        ends.append(time.monotonic())
+        used.append(cpu_seconds(os.getpid()))
+
+    writer = _kafka(session, order, options).writeStream.foreachBatch(drop)
+    found = _read(writer, order, table)
+    batches, cpus = ([end - begin for begin, end in pairwise(each)] for each in (ends, used))
+    return {**found, "batches": batches, "cpus": cpus}
 
 
 def by_hand(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:
@@ -125,7 +148,16 @@ def _merge_rows(table: Path, batch: DataFrame, number: int) -> None:
 
 def _typed(session: SparkSession, order: Mapping[str, Any], reader: Mapping[str, str]) -> DataFrame:
     """The bids of the topic with the columns of their values, and ``_kafka``."""
-    source = (
+    source = _kafka(session, order, reader)
+    return source.select(
+        F.from_json(F.col("value").cast("string"), DDL).alias("row"),
+        F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
+    ).select("row.*", "_kafka")
+
+
+def _kafka(session: SparkSession, order: Mapping[str, Any], reader: Mapping[str, str]) -> DataFrame:
+    """Kafka's rows of the topic, from its beginning."""
+    return (
         session.readStream.format("kafka")
         .options(**reader)
         .option("kafka.bootstrap.servers", order["servers"])
@@ -135,10 +167,6 @@ def _typed(session: SparkSession, order: Mapping[str, Any], reader: Mapping[str,
         .option("maxOffsetsPerTrigger", order["per_batch"])
         .load()
     )
-    return source.select(
-        F.from_json(F.col("value").cast("string"), DDL).alias("row"),
-        F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
-    ).select("row.*", "_kafka")
 
 
 def _read(writer: DataStreamWriter, order: Mapping[str, Any], table: Path) -> dict[str, float]:

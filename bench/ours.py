@@ -20,6 +20,7 @@ from peer import cpu_seconds, peak_mb
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
+from rivermouth.run import feeding
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, Silent
 from rivermouth.run.run import Run
 
@@ -37,6 +38,7 @@ class _Clock(Silent):
     def __init__(self, messages: int) -> None:
         self.began = 0.0
         self.commits: list[float] = []
+        self.used: list[float] = []
         self.error: str | None = None
         self.read = threading.Event()
         self._left = messages
@@ -53,9 +55,11 @@ class _Clock(Silent):
     def opened(self, report: OpenReport) -> None:
         self.began = time.monotonic()
         self.commits.clear()  # of newly discovered partitions
+        self.used = [cpu_seconds(os.getpid())]
 
     def committed(self, report: CommitReport) -> None:
         self.commits.append(time.monotonic())
+        self.used.append(cpu_seconds(os.getpid()))
         self._left -= report.applied + report.quarantined
         if self._left <= 0:
             self.read.set()
@@ -68,12 +72,16 @@ class _Clock(Silent):
 def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
     """Read the topic with the product; return the time from open to the last commit.
 
-    ``startup`` is the time until the pipeline was open, ``batches`` is that of each commit, and
-    ``mb`` the most memory that this process has had, without its JVM.
+    ``startup`` is the time until the pipeline was open, ``batches`` is that of each commit,
+    ``cpus`` are its CPU-seconds, and ``mb`` the most memory that this process has had, without its
+    JVM. ``least`` in an order takes the place of what ``feeding.least_of_each`` says.
     """
     continuous = "trigger_ms" in order
     clock = _Clock(order["messages"] if continuous else 0)
     run = _run(session, order, table)
+    if "least" in order:
+        given, few = order["least"], feeding.FEW_PARTITIONS
+        feeding.least_of_each = lambda *of: given if of[-1] > few else 1
     stop = clock.read if continuous else threading.Event()
     limit = threading.Timer(order.get("limit_s", 0), stop.set)
     limit.daemon = True
@@ -88,6 +96,7 @@ def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[s
         "seconds": clock.ended - clock.began,
         "startup": clock.began - asked,
         "batches": [end - start for start, end in pairwise([clock.began, *clock.commits])],
+        "cpus": [end - start for start, end in pairwise(clock.used)],
         "mb": peak_mb(),
     }
 

@@ -10,8 +10,8 @@ It reads one JSON order per line on standard input and answers with one line of 
 - ``merge_by_hand``: the newest row of each key, likewise;
 - ``loop``: a plain loop in Python, without a JVM.
 
-An order with ``role`` is for another one in the same session; ``nothing`` and ``one_row`` are roles
-of orders only.
+An order with ``role`` is for another one in the same session; ``nothing``, ``one_row`` and
+``bare`` are roles of orders only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from by_spark import by_hand, foreach_batch, merge_by_hand, one_row, stock, tuned
+from by_spark import bare, by_hand, foreach_batch, merge_by_hand, one_row, stock, tuned
 from loop import loop
 from ours import nothing, ours
 from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ IN_SPARK: Mapping[str, Answer] = {
     each.__name__: each
     for each in (
         *(ours, nothing, tuned, stock),
-        *(foreach_batch, by_hand, merge_by_hand, one_row),
+        *(foreach_batch, by_hand, merge_by_hand, one_row, bare),
     )
 }
 _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
