@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import repeat
@@ -149,6 +149,8 @@ class World:
     """How often a batch was read."""
     deaf: bool = False
     """Whether a commit is dropped without a word, as a defect of Delta's would."""
+    late: list[tuple[int, Entry, list[Offset]]] = field(default_factory=list)
+    """What a store has still to get: the version that it would be, the entry, and its rows."""
 
     def __post_init__(self) -> None:
         self.log.tells_txn = self.offsets.tells_txn = not self.catalog
@@ -185,6 +187,13 @@ class World:
         self.rows += [(version, row) for row in rows]
         self.stands.add(entry.commit)
         self._keep(version)
+
+    def arrive(self) -> None:
+        """What was under way to the store is there, where its version still was to be made."""
+        for version, entry, rows in self.late:
+            if version == len(self.commits):
+                self.commit(entry, rows)
+        self.late = []
 
     def did(self, operation: str, **parameters: object) -> None:
         self._keep(self.log.did(operation, **parameters))
@@ -399,7 +408,11 @@ class MemoryLanding:
             raise Conflict
         self.world.quarantine += [(plan.commit, row) for row in rows if is_bad(row)]
         self.crash.at("after quarantine")
-        self.world.commit(plan.entry(tuple(counts)), [row for row in rows if not is_bad(row)])
+        entry, good = plan.entry(tuple(counts)), [row for row in rows if not is_bad(row)]
+        if self.crash.step == "late":
+            self.world.late.append((len(self.world.commits), entry, good))
+            self.crash.at("late", WriteFailed)
+        self.world.commit(entry, good)
         self.crash.at("answer lost", WriteFailed)
         self.crash.at("write returned")
 
@@ -526,6 +539,12 @@ class Driver:
         self.late = LateProjecting(offsets)
         projecting = self.late if late else AtOnce(offsets)
         self.ingest = Ingest(edges(world, self.crash, self.heard, offsets, projecting, pipeline))
+
+    def goes_on_after(self, before: Driver) -> None:
+        """It is the same run that opens its pipeline again."""
+        unsettled = before.ingest._edges.at.unsettled
+        edges = self.ingest._edges
+        self.ingest._edges = replace(edges, at=replace(edges.at, unsettled=unsettled))
 
     def project(self, number: int = 1 << 30, crash: str = "") -> None:
         """Let the first ``number`` commits that wait come into the offsets table."""

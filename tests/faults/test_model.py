@@ -73,6 +73,10 @@ def batch(d: int, start: int, until: int, commit: int) -> list[Action]:
     "log cut, two at once",
     "restore",
     "restore, two at once",
+    "store, at least once",
+    "store, at most once",
+    "store, first rows",
+    "store, totals",
 )
 @pytest.mark.parametrize("configuration", EVERY, ids=lambda each: each.name)
 def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Configuration) -> None:

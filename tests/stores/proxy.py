@@ -38,7 +38,7 @@ class Fault(Enum):
     UNANSWERED = "unanswered"
     """It is carried out, and the answer is lost."""
     LATE = "late"
-    """The client loses the connection at once; the request arrives two seconds later."""
+    """The client loses the connection at once; the request arrives seconds later."""
     BUSY = "busy"
     """503, and nothing is done."""
     BUSY_AFTER = "busy after"
@@ -105,6 +105,8 @@ class Trouble:
     Each takes ``delay_s`` longer. By dice of ``seed``, the part ``rate`` of them meets a fault of
     ``ANY``, and the part ``commits`` of those that create what is not there. ``strikes``: the fault
     of the nth request of a kind from now on, as ``("PUT commit", 1, "unanswered")``; 0: of all.
+    ``held``: what is late waits until something else is to happen; else, as what is slow, for two
+    seconds.
     """
 
     delay_s: float = 0.0
@@ -112,6 +114,7 @@ class Trouble:
     rate: float = 0.0
     commits: float = 0.0
     strikes: tuple[tuple[str, int, str], ...] = ()
+    held: bool = False
     says: str = "ExpiredToken"
     """What the store says to what has ``EXPIRED``."""
 
@@ -123,6 +126,7 @@ class Deciding:
     trouble: Trouble = Trouble()
     dice: random.Random = field(default_factory=random.Random)
     seen: Counter[str] = field(default_factory=Counter)
+    over: threading.Event = field(default_factory=threading.Event)
 
     def fault(self, request: Request) -> Fault:
         """That of one more request."""
@@ -220,6 +224,8 @@ class _Server(ThreadingHTTPServer):
         said["strikes"] = tuple(map(tuple, said["strikes"]))
         trouble = Trouble(**said)
         with self.lock:
+            if self.deciding.trouble.held:
+                self.deciding.over.set()
             self.deciding = Deciding(trouble, random.Random(trouble.seed))
             return {"kinds": dict(self.kinds), "faults": dict(self.faults)}
 
@@ -268,8 +274,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._hang_up()
             return
         if fault is Fault.LATE:
+            deciding = self.server.deciding
             self._hang_up()
-            time.sleep(LATE_S)
+            deciding.over.wait(None if deciding.trouble.held else LATE_S)
             with suppress(OSError, http.client.HTTPException):
                 self._forwarded(body)
             return

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rivermouth import debug
 from rivermouth.config import Pipeline
@@ -51,7 +51,8 @@ class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
     ``projecting`` takes what was committed to the offsets table. ``attempts`` says how long a
-    commit is tried again while commits of others are in the way.
+    commit is tried again while commits of others are in the way. ``unsettled`` are the ids of
+    commits of this run whose write ended with a fault: a store may still get one of them.
     """
 
     pipeline: Pipeline
@@ -60,6 +61,7 @@ class Coordinates:
     projecting: Projecting
     listener: Listener
     attempts: Attempts
+    unsettled: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -188,6 +190,8 @@ class Committer:
             steps.write(plan)
         except Exception as raised:  # whatever it says, only the log knows what happened
             fault = raised
+            if not isinstance(raised, CommitConflict):
+                self._at.unsettled.add(plan.commit)
         said = None if fault is None else type(fault).__name__
         debug.step(name, "returned", commit=plan.commit, fault=said)
         reach("P6")
@@ -263,8 +267,12 @@ class Committer:
             raise trimmed(history.where, f"entry {plan.sequence} or later", history.sequence)
         raise CommitFailed("Delta returned without a commit", where=history.where)
 
-    def _superseded(self, sequence: int, plan: CommitPlan) -> Superseded:
+    def _superseded(self, sequence: int, plan: CommitPlan) -> RivermouthError:
+        """Another entry stands: another driver's, or one of this run that came late."""
         newest = self.history.newest
+        if newest is not None and newest.commit in self._at.unsettled:
+            what, found = "an earlier try came late, and stands now", f"commit {newest.commit}"
+            return CommitUnknown(what, where=self.history.where, found=found, passes=Passing.YES)
         return Superseded(
             f"entry {sequence} is another driver's",
             where=self.history.where,

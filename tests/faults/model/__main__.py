@@ -15,9 +15,10 @@ import time
 from tests.faults.model.both_ways import BOTH_WAYS
 from tests.faults.model.configurations import PROTOCOL, small
 from tests.faults.model.explore import Configuration, Explored, explore
+from tests.faults.model.in_stores import STORES
 from tests.faults.model.removals import REMOVALS, Removal
 
-EVERY = (*PROTOCOL, *BOTH_WAYS)
+EVERY = (*PROTOCOL, *BOTH_WAYS, *STORES)
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from tests.faults.model.opening import (
 )
 from tests.faults.model.reading import content, txn, walk
 from tests.faults.model.records import good, left_waiting, quarantined, readable, taken
-from tests.faults.model.sending import gave_up, is_due, prepared
+from tests.faults.model.sending import broken, gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
     COMMITTING,
@@ -28,6 +28,7 @@ from tests.faults.model.state import (
     RETURNED,
     STAGED,
     VERIFIED,
+    Commit,
     Driver,
     Entry,
     Log,
@@ -35,6 +36,7 @@ from tests.faults.model.state import (
     put,
 )
 from tests.faults.model.steps import halted
+from tests.faults.model.stores import put_at, under_way
 
 
 def stage(state: State, guards: Guards, d: int) -> State | None:
@@ -138,9 +140,10 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
     rivals = watermark(log[after:], guards) > 0
     refused = rivals and guards.txn  # ConcurrentTransactionException
     if driver.planned.as_files:
-        taken_by_others = guards.exact_version and len(log) > after
-        log = log if taken_by_others else (*log, driver.planned)
-        answered = answered and not taken_by_others
+        version = after if guards.exact_version else len(log)
+        log = put_at(state, version, driver.planned)
+        # What is there may be an earlier copy of the same put.
+        answered = answered and is_of(log[version], driver.planned.commit)
     elif refused and not guards.put_if_absent and isinstance(log[after], Entry):
         log = (*log[:after], driver.planned, *log[after + 1 :])  # renamed over the rival's file
     elif refused or (guards.rows_unmoved and _merges(state, driver) and _moved(log, after)):
@@ -151,6 +154,29 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
     if driver.phase == ORPHAN:
         return put(state, d, Driver())
     return returned(state if answered else left_waiting(state, guards, d), guards, d, answered)
+
+
+def time_out(state: State, guards: Guards, d: int) -> State | None:
+    """The client of an object store gives up a put, which is still under way.
+
+    That ends the batch: what is sent is sent anew, or not at all if the put arrives after all.
+    """
+    begun = under_way(state, guards, d)
+    if begun is None:
+        return None
+    ended = begun.drivers[d]._replace(attempt=None, unsent=())
+    return returned(put(broken(begun, d), d, ended), guards, d, answered=False)
+
+
+def conflict(state: State, guards: Guards, d: int) -> State | None:
+    """The store answers a put with 409, which decides nothing: the client sends it once more.
+
+    What is in the way may be the same put, if its client has lost a connection before.
+    """
+    begun = under_way(state, guards, d)
+    if begun is None or guards.kept_unless_refused:
+        return begun
+    return returned(begun, guards, d, answered=False)
 
 
 def watermark(log: Log, guards: Guards) -> int:
@@ -202,6 +228,8 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     since = [each for each in log[driver.version + 1 : version + 1] if isinstance(each, Entry)]
     ours = any(each.commit == planned.commit for each in since)
     if not ours and any(each.sequence >= planned.sequence for each in since):
+        if guards.own_tries and since[-1].commit in driver.given_up:
+            return put(broken(state, d), d, Driver(given_up=driver.given_up))
         return halted(state, d, SUPERSEDED)
     ledger = walk(log, first, True, guards.undo_aware)
     if ledger.broken or ledger.written_over_at:
@@ -238,4 +266,9 @@ def _verified(driver: Driver, entry: Entry) -> Driver:
 
 
 def used(state: State, commit: object) -> bool:
-    return any(isinstance(each, Entry) and each.commit == commit for each in state.table.log)
+    known = (*state.table.log, *(each.entry for each in state.late))
+    return any(is_of(each, commit) for each in known)
+
+
+def is_of(there: Commit, commit: object) -> bool:
+    return isinstance(there, Entry) and there.commit == commit

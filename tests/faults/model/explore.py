@@ -48,7 +48,7 @@ class Configuration:
 
     ``may_halt`` are the codes that a driver may halt with, ``may_end`` those that may be the
     end of it: from any other state a complete one must be within reach. ``ways`` are those that
-    each commit may go.
+    each commit may go. ``last_wins``: see ``State``.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Configuration:
     may_end: frozenset[str] = frozenset()
     effect: Effect = ROWS
     ways: tuple[str, ...] = (SPARK,)
+    last_wins: bool = False
 
     def under(self, name: str, about: str, faults: Mapping[str, int], **more: Any) -> Configuration:
         """The same under these faults, with other values for some fields."""
@@ -77,7 +78,9 @@ class Configuration:
         discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0, base=0)
         table = Table(log=(*Table().log, discovery), offsets=(discovery,)) if self.born else Table()
         checkpoints = (None,) * self.drivers if self._resumes() else ()
-        return State(table, topic, (Driver(),) * self.drivers, checkpoints, effect=self.effect)
+        drivers = (Driver(),) * self.drivers
+        first = State(table, topic, drivers, checkpoints, effect=self.effect)
+        return first._replace(last_wins=self.last_wins)
 
     def _resumes(self) -> bool:
         return not (self.guards.fresh_checkpoint and self.guards.ledger_sequence)
@@ -211,6 +214,8 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
             yield "hand_over", d
         for step in ("stage", "see", "begin", "read_back", "close"):
             yield step, d
+    for number in range(len(state.late)):
+        yield "arrive", number
     yield from _remedies(state, about)
 
 
@@ -249,6 +254,8 @@ def _unused(state: State) -> int:
     ids = [each.commit for each in (*table.log, *table.offsets) if isinstance(each, Entry)]
     ids += [each.commit for each in table.quarantine]
     ids += [each.planned.commit for each in state.drivers if each.planned]
+    ids += [each.entry.commit for each in state.late]
+    ids += [commit for each in state.drivers for commit in each.given_up]
     ids += [*(each.commit for each in state.sink.received), *state.sink.broken]
     return 1 + max((each for each in ids if isinstance(each, int)), default=0)
 
@@ -261,6 +268,8 @@ FAULTS: Mapping[str, Callable[[State], list[Action]]] = {
     "crash": _each_driver("crash"),
     "orphan": _each_driver("orphan"),
     "fail": _each_driver("fail"),
+    "time_out": _each_driver("time_out"),
+    "conflict": _each_driver("conflict"),
     "heartbeat": _each_driver("start", (OLD,), 0),
     "answer": _each_driver("land", False),
     "leap": _each_driver("leap"),

@@ -67,6 +67,13 @@ class Guards:
     """Files are committed as the version that follows on the one planned on, or not at all."""
     files_txn: bool = True
     """Their commit carries a ``txn``, too: so Spark's skips a stale one and refuses a rival."""
+    trial: bool = True
+    """A start tries the store, and halts where several may create one object."""
+    kept_unless_refused: bool = True
+    """Files of a commit stay until another one was read in its place: a time-out, or an answer that
+    there is a conflict (409), does not say that it was not made."""
+    own_tries: bool = True
+    """A commit of this run that comes late, in whose place it tried another one, is no rival's."""
     commit_lock: bool = True
     """Delta's lock in the JVM is held meanwhile: on a local disk its own commits ask whether a
     version is there, and then rename their file to it."""

@@ -12,6 +12,7 @@ from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     LOG_TRUNCATED,
     OFFSETS_TABLE_AHEAD,
+    STORE_REFUSED,
     TOPIC_RECREATED,
     Opening,
     look,
@@ -61,7 +62,8 @@ class Judge:
 
         Empty where a driver still has something to do.
         """
-        return self._verdict(state)[1]
+        refused = state.last_wins and self._guards.trial
+        return STORE_REFUSED if refused else self._verdict(state)[1]
 
     def _verdict(self, state: State) -> tuple[str, str]:
         key = (state.table, state.topic, state.promised)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tests.faults.model import as_files, committing, sending, steps, world
+from tests.faults.model import as_files, committing, sending, steps, stores, world
 from tests.faults.model.guards import Guards
 from tests.faults.model.state import State
 
@@ -31,12 +31,15 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             committing.begin,
             committing.land,
             committing.fail,
+            committing.time_out,
+            committing.conflict,
             committing.read_back,
             steps.hand_over,
             steps.close,
             # everybody else, at any time
             world.crash,
             world.orphan,
+            stores.arrive,
             world.lose_checkpoint,
             world.produce,
             world.settle,
@@ -69,4 +72,5 @@ def apply(state: State, action: Action, guards: Guards = ALL_GUARDS) -> State | 
 
     Offsets, ends of batches and commit ids may be anything: only ``explore`` bounds them.
     """
-    return STEPS[action[0]](state, guards, *action[1:])
+    after = STEPS[action[0]](state, guards, *action[1:])
+    return None if after is None else stores.settled(after)

@@ -30,6 +30,7 @@ from tests.faults.model.definition import UNFIT
 from tests.faults.model.effect_judge import REPEATED, UNSENT, WRONG_ROWS
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE, FIRST_ROWS, TOTALS
 from tests.faults.model.explore import DEAD_END, FALSE_ALARM, Configuration
+from tests.faults.model.in_stores import ALONE, LAST_WINS
 from tests.faults.model.judge import (
     DUPLICATE,
     LOST,
@@ -164,6 +165,11 @@ REMOVALS: Sequence[Removal] = (
     _without("bad_again", LOST, _EITHER, {"optimize": 1}, **_BAD),
     _without("quarantine_ahead", LOST, LOCKED, {"crash": 1}, of="as files", **_BAD_AS_FILES),
     _without("quarantine_tagged", DUPLICATE, ONE, {"optimize": 1}, of="as files", **_BAD_AS_FILES),
+    # Where a commit is a put into an object store.
+    _without("trial", UNWRITTEN, LAST_WINS),
+    _without("kept_unless_refused", LOST, ALONE, {"time_out": 1}),
+    _without("kept_unless_refused", LOST, ALONE, {"conflict": 1}, of="409"),
+    _without("own_tries", FALSE_ALARM, ALONE, {"time_out": 1}),
     # Where batches keep totals or first rows, or send their records.
     _without("txn", WRONG_ROWS, TWO, effect=TOTALS),
     _without("fresh_checkpoint contiguity", WRONG_ROWS, LOCKED, {"crash": 1}, effect=TOTALS),

@@ -16,6 +16,7 @@ from tests.faults.model.opening import (
 )
 from tests.faults.model.reading import projected, walk
 from tests.faults.model.sending import is_due
+from tests.faults.model.stage import FAR
 from tests.faults.model.starting import Starting
 from tests.faults.model.state import (
     ACCEPTING,
@@ -36,6 +37,8 @@ from tests.faults.model.state import (
 )
 from tests.faults.model.trace import Line, LogCommit
 
+PROJECTION_FAILED = ("RM505", "RM802", "RM803")
+"""Codes by which a driver ends that could not write to the offsets table, or thinks so."""
 FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)
 """Halts that the log and the offsets table must explain; others are about Kafka or settings."""
 AGAIN = "replay"
@@ -196,16 +199,27 @@ class Replay(Starting):
     def _returned(self, line: Line) -> None:
         d, commit = self.expect(line, STAGED, RETURNED), line.facts["commit"]
         self._claim_commit(d)
-        if commit in self.versions:
+        if not self.guards.lock and self._comes_late(commit):
+            self.time_out(d)
+        elif commit in self.versions:
             self.advance(self.versions[commit])
+        if commit in self.versions:
             self.expect(line, RETURNED)
             return
+        if line.facts["fault"] is None and self.arrives_next:  # then it was skipped over that
+            self.advance(self.newest + 1)
         if line.facts["fault"] is None and is_due(self.state, self.guards, d, FIRST):
             raise self.refused("returned without a fault, but not all records were sent")
         self.take(("begin", d))
         if self.state.drivers[d].phase == COMMITTING and line.facts["fault"] is None:
             raise self.refused("returned without a fault, but the log has neither it nor a rival")
         self.take(("fail", d))
+
+    def _comes_late(self, commit: object) -> bool:
+        """Whether a commit is there only after somebody has read that it is not."""
+        version = self.versions.get(commit, -1)
+        later = (each for each in self.lines if each.number > self.line.number)
+        return any(int(each.facts.get("version", version)) < version for each in later)
 
     def _read_back(self, line: Line) -> None:
         d, said = self.expect(line, RETURNED), line.facts["outcome"]
@@ -217,8 +231,9 @@ class Replay(Starting):
             return
         # Where this leads to a halt, the next line of the driver must be that halt.
         self.state = self.apply(("read_back", d)) or self.state
-        outcomes = ["committed" if line.facts["commit"] in self.versions else "absent"]
-        if self.state.drivers[d].code == SUPERSEDED:
+        stands = self.versions.get(line.facts["commit"], FAR) <= self.newest
+        outcomes, driver = ["committed" if stands else "absent"], self.state.drivers[d]
+        if driver.code == SUPERSEDED or (driver.phase == DEAD and driver.given_up):
             outcomes = ["superseded", "already committed"]
         if said not in outcomes:
             raise self.refused(f"read_back says {said}; it is {' or '.join(outcomes)}")
@@ -241,6 +256,16 @@ class Replay(Starting):
         if self.phase(line) == VERIFIED:
             self.take(("hand_over", self.driver(line)))
 
+    def _projected_all_the_same(self, line: Line, d: int) -> None:
+        """The write of an entry to the offsets table failed, but it may stand: the answer was lost.
+        The next one who opens the pipeline tells.
+        """
+        later = (each for each in self.lines if each.number > line.number and each.step == "open")
+        said = next((int(each.facts["projected"]) for each in later), 0)
+        if said > projected(self.state.table.offsets):
+            for step in (("hand_over", d), ("project", d, said)):
+                self.state = self.apply(step) or self.state
+
     def _close(self, line: Line) -> None:
         self._hand_over(line)
         if not self.take(("close", self.expect(line, READY))):
@@ -249,9 +274,12 @@ class Replay(Starting):
     def _halt(self, line: Line) -> None:
         d, code = self.driver(line), str(line.facts["code"])
         driver = self.state.drivers[d]
+        if code in PROJECTION_FAILED:
+            self._projected_all_the_same(line, d)
+            driver = self.state.drivers[d]
         from_the_log = code in FROM_THE_LOG
         if driver.code and driver.code != code and (from_the_log or driver.code in FROM_THE_LOG):
             raise self.refused(f"halt says {code}; the model halts with {driver.code}")
         if from_the_log and driver.code != code and not self._refuses_to_start(d, code):
             self.unexplained[line.number] = f"halt with {code}, which nothing in the log explains"
-        self.state = put(self.state, d, type(driver)())
+        self.state = put(self.state, d, type(driver)(given_up=driver.given_up))

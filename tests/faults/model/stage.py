@@ -103,7 +103,13 @@ class Stage:
         following = self.commits.get(self.newest + 1)
         if following is None or following.entry is None:
             return following is not None
-        return bool(self._writers(following.id))
+        return bool(self._writers(following.id)) or self.arrives_next
+
+    @property
+    def arrives_next(self) -> bool:
+        """Whether the next version is of a put whose client had gone."""
+        following = self.commits.get(self.newest + 1)
+        return following is not None and self._arriving(following.id) is not None
 
     def advance(self, version: int) -> None:
         """Let everything come to pass that lies in the log up to ``version``."""
@@ -122,14 +128,7 @@ class Stage:
         """A commit of ours is there: somebody had planned just that, and Delta let it pass."""
         entry = commit.as_entry(self.place)
         what = f"version {commit.version} holds entry {entry.sequence}, commit {entry.commit}"
-        writers = self._writers(entry.commit)
-        if not writers:
-            raise self.refused(f"{what}, which no living driver was about to write")
-        [(d, planned)] = writers
-        if is_due(self.state, self.guards, d, FIRST):
-            raise self.refused(f"{what}, whose records no sink had acknowledged")
-        begun = self.apply(("begin", d))
-        landed = begun and apply(begun, ("land", d), self.guards)
+        planned, landed = self._arriving(entry.commit) or self._writing(entry.commit, what)
         if landed is None or landed.table.log == self.state.table.log:
             raise self.refused(f"{what}, which Delta should have skipped or refused")
         in_log = (entry.sequence, entry.start, entry.until, entry.accepts)
@@ -138,6 +137,24 @@ class Stage:
         kind = planned.kind if planned.kind in ACCEPTING else BATCH
         self.claim("kind of entry in the log", kind, entry.kind)
         self.state = landed
+
+    def _arriving(self, commit: object) -> tuple[Entry, State | None] | None:
+        """A put whose client had gone, and the state once it is there; None: it is no such one."""
+        for number, each in enumerate(self.state.late):
+            if each.entry.commit == commit:
+                return each.entry, self.apply(("arrive", number))
+        return None
+
+    def _writing(self, commit: object, what: str) -> tuple[Entry, State | None]:
+        """The entry that a driver writes, and the state once it is there."""
+        writers = self._writers(commit)
+        if not writers:
+            raise self.refused(f"{what}, which no living driver was about to write")
+        [(d, planned)] = writers
+        if is_due(self.state, self.guards, d, FIRST):
+            raise self.refused(f"{what}, whose records no sink had acknowledged")
+        begun = self.apply(("begin", d))
+        return planned, begun and apply(begun, ("land", d), self.guards)
 
     def _writers(self, commit: object) -> list[tuple[int, Entry]]:
         drivers = enumerate(self.state.drivers)
@@ -180,8 +197,16 @@ class Stage:
                 self.crash(d)
 
     def crash(self, d: int) -> None:
-        """Kill a driver, if it lives."""
+        """Kill a driver, if it lives. What it was putting into an object store may arrive later."""
+        planned = self.state.drivers[d].planned
+        if planned is not None and self.versions.get(planned.commit, -1) > self.newest:
+            self.time_out(d)
         self.state = self.apply(("crash", d)) or self.state
+
+    def time_out(self, d: int) -> None:
+        """Let a driver give up what it is putting into an object store, if it does."""
+        for step in ("begin", "time_out"):
+            self.state = self.apply((step, d)) or self.state
 
     def alive_besides(self, d: int) -> list[str]:
         """The names of the other drivers that live."""

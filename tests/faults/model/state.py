@@ -166,6 +166,15 @@ class Waiting(NamedTuple):
     there: bool = True
 
 
+class Late(NamedTuple):
+    """A put whose client has given it up, or is dead, and that is still under way to the store: the
+    version that it would make, and what that would hold.
+    """
+
+    version: int
+    entry: Entry
+
+
 class Driver(NamedTuple):
     """One process that runs the pipeline.
 
@@ -175,7 +184,8 @@ class Driver(NamedTuple):
     ``snapshot`` is the version its transaction began at. ``attempt`` is the commit id of a batch
     whose records are sent and have not all found their end, ``unsent`` are those still to be sent.
     ``waiting`` are files that a later attempt may commit. ``look`` is whether Kafka is looked at
-    beside the reading, and whether that is still to come.
+    beside the reading, and whether that is still to come. ``given_up`` are the commit ids of puts
+    of this run that were not answered.
     """
 
     phase: str = DEAD
@@ -195,6 +205,7 @@ class Driver(NamedTuple):
     unsent: tuple[Record, ...] = ()
     waiting: Waiting | None = None
     look: str = ""
+    given_up: tuple[object, ...] = ()
 
 
 class Checkpoint(NamedTuple):
@@ -227,7 +238,8 @@ class State(NamedTuple):
 
     ``effect`` is what batches do, always the same; ``sink`` stays empty where they send nothing.
     ``scratch`` holds a checkpoint per driver: a fresh one dies with its run, so there is
-    nothing to keep. ``promised`` is where a run without discovery said that it starts.
+    nothing to keep. ``promised`` is where a run without discovery said that it starts. ``late`` are
+    puts that an object store may still get. ``last_wins``: it does not look at their condition.
     """
 
     table: Table
@@ -237,6 +249,8 @@ class State(NamedTuple):
     promised: int | None = None
     effect: Effect = ROWS
     sink: Sink = Sink()
+    late: tuple[Late, ...] = ()
+    last_wins: bool = False
 
 
 def put(state: State, d: int, driver: Driver) -> State:

@@ -15,6 +15,7 @@ from tests.faults.model.opening import (
     LOG_TRUNCATED,
     OFFSET_GAP,
     OFFSET_OVERLAP,
+    STORE_REFUSED,
     TOPIC_RECREATED,
     look,
     was_cut,
@@ -57,6 +58,8 @@ def start(
     """Take the lock, read the ledger, pass every guard; or halt, before anything is written."""
     if state.drivers[d].phase not in AT_REST or _locked(state, guards, d):
         return None
+    if state.last_wins and guards.trial:
+        return halted(state, d, STORE_REFUSED)
     if state.scratch and guards.fresh_checkpoint:
         state = scratch.put_checkpoint(state, d, None)
     found = look(state.table, state.topic, guards, options, at)
@@ -79,6 +82,7 @@ def start(
         accepts=found.accepts,
         epoch=state.topic.epoch if found.epoch is None else found.epoch,
         pending=pending,
+        given_up=state.drivers[d].given_up,
     )
     if found.owes == DISCOVERY and not guards.discovery:
         promised = at if state.promised is None else state.promised
@@ -220,14 +224,15 @@ def _offered(
 
 
 def close(state: State, guards: Guards, d: int) -> State | None:
-    """The run ends: asked to between two batches, or with an error before it writes again.
+    """The run ends: asked to between two batches, or with an error before it writes again. After
+    that it may open the pipeline anew.
 
     By then all that it committed is projected; or it dies, see ``crash``.
     """
     driver = state.drivers[d]
     if driver.phase not in (READY, PLANNED) or driver.pending:
         return None
-    return put(sending.broken(state, d), d, Driver())
+    return put(sending.broken(state, d), d, Driver(given_up=driver.given_up))
 
 
 def halted(state: State, d: int, code: str) -> State:

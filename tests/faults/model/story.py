@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.builders import PIPELINE, TOPIC
+from tests.faults.model.configurations import FILES
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.effects import ROWS, Effect
+from tests.faults.model.guards import Guards
 
 Dicts = list[dict[str, Any]]
 Range = tuple[int, int, int]
@@ -33,8 +35,9 @@ class Story:
         self._before = self.sequence, self._position()
         self.did("CREATE TABLE")
 
-    def check(self) -> list[str]:
-        return check_trace([json.dumps(each) for each in self.lines], self.log, effect=self.effect)
+    def check(self, guards: Guards = FILES) -> list[str]:
+        lines = [json.dumps(each) for each in self.lines]
+        return check_trace(lines, self.log, guards=guards, effect=self.effect)
 
     def as_files(self) -> Story:
         """The newest commit is one of files."""
@@ -86,7 +89,10 @@ class Story:
         return self
 
     def landed(self, **more: object) -> Story:
-        written = [each for each in self.lines if each["step"] == "write"][-1]
+        return self.landed_late(self.lines[self.last("write")], **more)
+
+    def landed_late(self, written: dict[str, Any], **more: object) -> Story:
+        """What was announced by this line has landed by now."""
         names = ("sequence", "commit", "ranges", "position")
         said = {name: deepcopy(written[name]) for name in names}
         entry = {"pipeline": PIPELINE, "topics": {}, **said, **more}

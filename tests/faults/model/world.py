@@ -225,5 +225,7 @@ def lose_offsets(state: State, guards: Guards, entries: int) -> State | None:
 
 
 def _running(state: State) -> bool:
-    # One that has halted still brings the offsets table up to date.
-    return any(each.phase not in AT_REST or each.pending for each in state.drivers)
+    # One that has halted still brings the offsets table up to date, and a put may be under way.
+    return bool(state.late) or any(
+        each.phase not in AT_REST or each.pending for each in state.drivers
+    )

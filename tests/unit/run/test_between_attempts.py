@@ -13,8 +13,11 @@ import pytest
 
 from rivermouth.config import Retry
 from rivermouth.errors import (
+    BatchFailed,
     CommitConflict,
+    CommitUnknown,
     KafkaRefused,
+    Passing,
     ResumeRefused,
     Superseded,
     TableUndone,
@@ -24,7 +27,14 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.warehouse.ports import Attempts
 from tests.builders import PIPELINE, place, position
-from tests.doubles import Driver, MemoryKafka, World, a_pipeline, until_done
+from tests.doubles import (
+    Driver,
+    MemoryKafka,
+    World,
+    a_pipeline,
+    check_exactly_once,
+    until_done,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -117,6 +127,25 @@ def test_where_others_have_committed_some_tries_in_a_row_have_no_pause_in_betwee
     operator.ingest.resume("restore")
     assert heard == expected
     assert world.history.faults == ()
+
+
+@pytest.mark.parametrize("limit", [2, 3, 9], ids=["less", "the same range", "more"])
+def test_a_commit_of_the_same_run_that_comes_late_is_no_rivals(limit: int) -> None:
+    world = World(ends={place(): 9})
+    late = Driver(world).open()
+    with pytest.raises(BatchFailed):
+        late.batch(3, crash="late")
+    again, rival = Driver(world), Driver(world).open()
+    again.goes_on_after(late)
+    again.open()
+    world.arrive()
+    with pytest.raises(CommitUnknown, match="came late") as caught:
+        again.batch(limit)
+    assert caught.value.passes is Passing.YES
+    with pytest.raises(Superseded):
+        rival.batch(limit)
+    until_done(world)
+    check_exactly_once(world)
 
 
 def _meets(operator: Driver, happening: Callable[[], None]) -> None:
