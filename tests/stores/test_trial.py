@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from rivermouth.config.bucket import RENEWED
 from rivermouth.errors.store import StoreRefused, StoreUnreachable
 from rivermouth.local.s3 import LocalS3
 from rivermouth.storage.client import Client
+from rivermouth.storage.faults import StoreFault
 from rivermouth.storage.lake import Lake
 from rivermouth.storage.trial import tried
 from tests.stores.lake import lake_in
@@ -52,20 +55,38 @@ class Racy(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-@pytest.fixture
-def racy() -> Iterator[int]:
-    handler = type("Fresh", (Racy,), {"there": set()})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+class NoStore(Racy):
+    """It serves pages, and knows none of those names."""
+
+    def _say(self, status: int, body: bytes) -> None:
+        super()._say(404, b"<html>There is nothing here.</html>")
+
+
+@contextmanager
+def serving(kind: type[Racy]) -> Iterator[Lake]:
+    """A lake at such a server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Fresh", (kind,), {"there": set()}))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
+    options = {"endpoint": f"http://127.0.0.1:{server.server_port}", "skip_signature": "true"}
+    try:
+        yield Lake(Client("s3", "b", tuple(sorted(options.items()))), "wh", "s3://b/wh")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def changed(lake: Lake, **options: str) -> Lake:
     known = {**dict(lake.client.options), **options}
     return replace(lake, client=replace(lake.client, options=tuple(sorted(known.items()))))
+
+
+def check_nothing_is_known(lake: Lake) -> None:
+    """It is not said either that there is nothing."""
+    with pytest.raises(StoreFault):
+        lake.below().read("x")
+    with pytest.raises(StoreFault):
+        lake.below().names("log")
 
 
 def test_a_store_that_keeps_the_promise_passes_and_nothing_is_left(
@@ -76,36 +97,67 @@ def test_a_store_that_keeps_the_promise_passes_and_nothing_is_left(
     assert [*lake.below().below(lambda name: True)] == []
 
 
-def test_a_store_that_lets_several_win_is_refused(racy: int) -> None:
-    options = {"endpoint": f"http://127.0.0.1:{racy}", "skip_signature": "true"}
-    lake = Lake(Client("s3", "b", tuple(sorted(options.items()))), "wh", "s3://b/wh")
-    with pytest.raises(StoreRefused, match="several writers create one object"):
+def test_a_store_that_lets_several_win_is_refused() -> None:
+    with (
+        serving(Racy) as lake,
+        pytest.raises(StoreRefused, match=r"RM211 .*several writers create one object"),
+    ):
         tried(lake)
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        ({"secret_access_key": "another"}, "SignatureDoesNotMatch"),
-        ({"access_key_id": "another"}, "InvalidAccessKeyId"),
-    ],
-)
-def test_a_store_that_refuses_says_so_in_one_line(
-    rivermouth_store: LocalS3, options: dict[str, str], found: str
-) -> None:
-    with pytest.raises(StoreRefused, match=found) as caught:
-        tried(changed(lake_in(rivermouth_store, "refused"), **options))
+def test_what_is_no_store_is_refused() -> None:
+    with serving(NoStore) as lake, pytest.raises(StoreRefused, match="404 Not Found") as caught:
+        tried(lake)
     assert "\n" not in str(caught.value)
-    assert caught.value.exit_code == 2
-    assert "storage:" in caught.value.remedy
+
+
+WRONG = {
+    "s3": (
+        ("secret_access_key", "another", "SignatureDoesNotMatch"),
+        ("access_key_id", "another", "InvalidAccessKeyId|XAdminUserNotFound"),
+    ),
+    "az": (
+        ("account_key", "YW5vdGhlcg==", "AuthorizationFailure"),
+        ("account_key", "no base64!", "Invalid Access Key"),
+        ("account_name", "another", "AuthorizationFailure"),
+    ),
+}
+
+
+def test_a_store_that_refuses_says_so_in_one_line(rivermouth_store: LocalS3) -> None:
+    lake = lake_in(rivermouth_store, "refused")
+    for name, value, found in WRONG[lake.client.scheme]:
+        wrong = changed(lake, **{name: value})
+        with pytest.raises(StoreRefused, match=found) as caught:
+            tried(wrong)
+        check_nothing_is_known(wrong)
+        assert "\n" not in str(caught.value)
+        assert caught.value.exit_code == 2
+        assert "storage:" in caught.value.remedy
+
+
+def test_options_that_name_no_store_are_refused_before_it_is_asked() -> None:
+    with pytest.raises(StoreRefused, match="Account must be specified") as caught:
+        tried(Lake(Client("az", "lake"), "x", "az://lake/x"))
+    assert "\n" not in str(caught.value)
+
+
+def test_keys_that_are_read_anew_open_the_store(rivermouth_store: LocalS3) -> None:
+    lake = lake_in(rivermouth_store, "renewed")
+    options = dict(lake.client.options)
+    keys = {name: options.pop(name) for name in RENEWED if name in options}
+    given = replace(lake.client, options=tuple(options.items()), renewed=lambda: keys)
+    assert keys
+    tried(replace(lake, client=given))
 
 
 def test_a_bucket_that_is_not_there_is_named(rivermouth_store: LocalS3) -> None:
     lake = lake_in(rivermouth_store, "x")
     lake = replace(lake, client=replace(lake.client, container="none"))
-    with pytest.raises(StoreRefused, match="NoSuchBucket") as caught:
+    with pytest.raises(StoreRefused, match=r"NoSuchBucket|ContainerNotFound") as caught:
         tried(lake)
-    assert "Create the bucket" in caught.value.remedy
+    assert "Create the " in caught.value.remedy
+    check_nothing_is_known(lake)
 
 
 def test_what_the_store_itself_answers_is_told_with_a_remedy(rivermouth_store: LocalS3) -> None:

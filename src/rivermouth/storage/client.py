@@ -14,9 +14,11 @@ from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any, cast
 
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, ObjectStore, S3Store
 
 from rivermouth.config.bucket import AZURE, GOOGLE, RENEWED, S3
+from rivermouth.storage.faults import StoreFault, told
 
 FILE, MEMORY = "file", "memory"
 Options = tuple[tuple[str, str], ...]
@@ -25,7 +27,8 @@ _MOMENT, _LARGE = "20s", "10m"
 """So long may a request take, and one that moves a data file."""
 _RENEW_S = 300.0
 """Credentials that are read anew are read so often."""
-_DELTA_RS = {S3: "aws_", AZURE: "azure_", GOOGLE: "google_"}
+_DELTA_RS = {S3: "aws_", AZURE: "azure_storage_", GOOGLE: "google_"}
+"""What each option begins with there."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,10 @@ def _opened(client: Client, timeout: str) -> ObjectStore:
     if client.renewed is not None:
         given["credential_provider"] = _Renewing(client.renewed)
     kind = {S3: S3Store, AZURE: AzureStore, GOOGLE: GCSStore}[client.scheme]
-    return cast(ObjectStore, kind(client.container, **given))
+    try:
+        return cast(ObjectStore, kind(client.container, **given))
+    except BaseError as fault:
+        raise StoreFault(str(told(fault, "storage")), passes=False) from fault
 
 
 @cache

@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 _CODE, _MESSAGE = re.compile(r"<Code>([^<]+)</Code>"), re.compile(r"<Message>([^<]+)</Message>")
 _STATUS = re.compile(r"non-2xx status code: (\d{3} [A-Za-z ]+)")
-_NO_CONTAINER = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_NO_OBJECT = ("", "NoSuchKey", "BlobNotFound")
+"""What stores say where there is no object; to HEAD nothing. Other words tell of other things."""
 _NETWORK = ("kind: Connect", "HTTP error", "error sending request", "kind: Timeout")
 
 
@@ -32,7 +33,7 @@ def told(fault: BaseException, where: str) -> StoreFault:
     text = str(fault)
     code, message, status = (each.search(text) for each in (_CODE, _MESSAGE, _STATUS))
     if code is not None:
-        said = f"{code[1]}: {message[1].strip()}" if message else code[1]
+        said = f"{code[1]}: {message[1].strip()}".partition("\n")[0] if message else code[1]
     elif status is not None:
         said = status[1].strip()
     elif any(each in text for each in _NETWORK):
@@ -40,20 +41,20 @@ def told(fault: BaseException, where: str) -> StoreFault:
     else:
         said = text.partition("\n\nDebug source")[0].replace("\n", " ").strip()
     refused = status is not None and status[1][:1] == "4" and status[1][:3] not in ("408", "429")
-    return StoreFault(f"{where}: {said}", code[1] if code else "", passes=not refused)
+    return StoreFault(f"{where}: {said.rstrip('.')}", code[1] if code else "", passes=not refused)
 
 
 def asked(where: str, act: Callable[[], T]) -> T:
     """The answer of a store.
 
     Raises FileNotFoundError and FileExistsError where an object is not there, or is there; else
-    StoreFault. A container that is not there is none of the first: what is in it is unknown.
+    StoreFault. A container or a user that is not there is none of the first: nothing is known then.
     """
     try:
         return act()
     except (NotFoundError, FileNotFoundError, NotADirectoryError) as fault:
-        if any(each in str(fault) for each in _NO_CONTAINER):
-            raise told(fault, where) from fault
+        if (found := told(fault, where)).code not in _NO_OBJECT:
+            raise found from fault
         raise FileNotFoundError(f"{where}: there is no such object") from fault
     except (AlreadyExistsError, FileExistsError) as fault:
         raise FileExistsError(f"{where}: it is there already") from fault

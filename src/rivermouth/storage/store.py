@@ -246,15 +246,17 @@ class Upload:
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
         folder = store.folder
+        self._waits: int | None = None
         if folder is None:
-            descriptor, name = tempfile.mkstemp(prefix="rivermouth-", suffix=".upload")
-            os.close(descriptor)
+            self._waits, name = tempfile.mkstemp(prefix="rivermouth-", suffix=".upload")
             self._local = Path(name)
         else:
             self._local = folder / path
             if "/" in path:
                 self._local.parent.mkdir(parents=True, exist_ok=True)
         self.file = pa.OSFile(str(self._local), "wb")
+        if self._waits is not None:
+            self._local.unlink()  # nothing of it is left where a task is killed
 
     @property
     def size(self) -> int:
@@ -264,23 +266,18 @@ class Upload:
     def finished(self) -> Stored:
         """Let the object be there, whole."""
         self.file.close()
-        if self._store.folder is not None:
+        if self._waits is None:
             sync(self._local)
             found = self._local.stat()
             return Stored(self._path, found.st_size, found.st_mtime_ns // 1_000_000)
-        size = self._local.stat().st_size
-        self._put()
-        self._local.unlink()
-        return Stored(self._path, size, int(time.time() * 1000))
-
-    def _put(self) -> None:
         large = self._store.client.large
-        with self._local.open("rb") as opened:
-            # It is not closed: some stores keep what they are given.
-            content = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+        # It is not closed: some stores keep what they are given.
+        content = memoryview(mmap.mmap(self._waits, 0, access=mmap.ACCESS_READ))
         self._store._ask(
             self._path, lambda at: obstore.put(large, at, content, use_multipart=False)
         )
+        self._forget()
+        return Stored(self._path, len(content), int(time.time() * 1000))
 
     def discard(self) -> None:
         """Give it up; nothing is left of it."""
@@ -288,6 +285,12 @@ class Upload:
             self.file.close()
         with suppress(OSError):
             self._local.unlink()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._waits is not None:
+            os.close(self._waits)
+            self._waits = None
 
 
 class _Parts:

@@ -18,24 +18,29 @@ import obstore
 
 from rivermouth.errors.store import StoreRefused, StoreUnreachable
 from rivermouth.storage.client import Client
-from rivermouth.storage.faults import StoreFault, asked
+from rivermouth.storage.faults import StoreFault, asked, told
 from rivermouth.storage.lake import Lake
 
 ROUNDS, WRITERS = 4, 16
 _TRYING = threading.Lock()
 _KEYS = "Correct the keys under storage:, or those that the platform gives"
+_RIGHTS = "Give the rights to get, put, delete and list the objects of the warehouse"
 _REMEDIES: Mapping[str, str] = {
     "NoSuchBucket": "Create the bucket, or correct warehouse:",
     "InvalidAccessKeyId": _KEYS,
     "SignatureDoesNotMatch": _KEYS,
     "InvalidToken": _KEYS,
     "ExpiredToken": _KEYS,
-    "AccessDenied": "Give the rights to get, put, delete and list the objects of the warehouse",
+    "AccessDenied": _RIGHTS,
     "RequestTimeTooSkewed": "Set the clock of this machine",
     "AuthorizationHeaderMalformed": "Correct storage.region",
     "PermanentRedirect": "Correct storage.region",
+    "ContainerNotFound": "Create the container, or correct warehouse:",
+    "AuthenticationFailed": _KEYS,
+    "AuthorizationFailure": f"{_KEYS}. {_RIGHTS}",
+    "AuthorizationPermissionMismatch": _RIGHTS,
 }
-"""What to do, by what S3 answers."""
+"""What to do, by what S3 and Azure answer."""
 
 
 def tried(lake: Lake) -> None:
@@ -82,4 +87,6 @@ def _creates(client: Client, path: str, number: int) -> bool:
         asked(path, lambda: obstore.put(objects, path, b"%d" % number, mode="create"))
     except FileExistsError:
         return False
+    except FileNotFoundError as fault:  # what answers so to a put is no store
+        raise told(fault.__cause__ or fault, path) from fault
     return True

@@ -97,7 +97,10 @@ def test_options_reach_delta_rs_under_its_names(tmp_path: Path) -> None:
     azure = lake_of(
         tmp_path, "abfss://container@account.dfs.core.windows.net/lake", "{account_key: x}"
     )
-    assert azure.client.delta_rs == {"azure_account_key": "x", "azure_account_name": "account"}
+    assert azure.client.delta_rs == {
+        "azure_storage_account_key": "x",
+        "azure_storage_account_name": "account",
+    }
 
 
 def test_named_secrets_are_read_again_and_a_task_gets_what_is_valid_now(tmp_path: Path) -> None:
