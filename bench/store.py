@@ -33,7 +33,7 @@ from bids import bid
 from peer import Peer
 
 from rivermouth.local.broker import Broker
-from rivermouth.local.s3 import BUCKET, LocalS3
+from rivermouth.local.s3 import LocalS3
 from rivermouth.testing import create_topic, produce
 from tests.stores.proxy import Proxy, Trouble, between
 
@@ -89,8 +89,8 @@ class Arena:
             "table": str(self.folder / prefix / "silver" / "bids"),
             "per_batch": per_batch,
             "target": dict(MODES[mode]),
-            "where": {"warehouse": f"s3://{BUCKET}/{prefix}", "storage": storage},
-            "url": f"s3://{BUCKET}/{prefix}/silver/bids",
+            "where": {"warehouse": f"{self.store.address}/{prefix}", "storage": storage},
+            "url": f"{self.store.address}/{prefix}/silver/bids",
             "options": {**options, "allow_http": "true"},
             **({"keys": keys} if keys else {}),
         }

@@ -17,6 +17,7 @@ from hypothesis import settings
 from tests import waits
 from tests.budget import Cost, add, prepare
 from tests.slices import SLICES, in_slice
+from tests.stores.servers import STORES
 from tests.workers import rank, share
 
 pytest_plugins = ["rivermouth.testing"]
@@ -42,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         choices=range(SLICES),
         help="Only one slice of what test-all has beyond test.",
+    )
+    parser.addoption(
+        "--store",
+        choices=STORES,
+        default="s3proxy",
+        help="The object store that the tests of stores run over.",
     )
 
 

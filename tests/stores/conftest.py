@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,14 @@ import pytest
 from rivermouth.local.broker import Broker
 from rivermouth.local.s3 import LocalS3
 from tests.stores.lake import StoredLake
+from tests.stores.servers import STORES
+
+
+@pytest.fixture(scope="session")
+def rivermouth_store(pytestconfig: pytest.Config) -> Iterator[LocalS3]:
+    """The common store: the one that ``--store`` names."""
+    with STORES[pytestconfig.option.store]() as store:
+        yield store
 
 
 @pytest.fixture

@@ -49,6 +49,25 @@ def said(store: Store) -> list[str]:
     return [str(each.user_metadata) for each in records[1:]]
 
 
+def test_what_a_broken_look_has_asked_ahead_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = made(store)
+    log.follow()
+
+    def does_not_answer(version: int) -> bool:
+        raise LogUnreadable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "_has", does_not_answer)
+        with pytest.raises(LogUnreadable):
+            log.follow()
+    other = DeltaLog(store)
+    other.follow()
+    assert other.commit(Commit("WRITE", said="of another"))
+    assert [each.user_metadata for each in log.commits_after(0)] == ["of another"]
+
+
 @pytest.mark.short(("fault",), {(Fault.UNANSWERED,), (Fault.CONFLICT,)})
 @pytest.mark.parametrize("fault", [*STANDS, *NOTHING], ids=lambda each: each.value)
 def test_a_commit_whose_request_meets_a_fault_stands_once_or_is_known_to_be_unknown(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,8 @@ from tests.stores.lake import lake_in
 
 pytestmark = pytest.mark.slow
 
-KINDS = ("folder", "memory", "s3")
+KINDS = ("folder", "memory", "bucket")
+WRITERS = 20
 
 
 @pytest.fixture(params=KINDS)
@@ -32,12 +35,21 @@ def test_of_two_that_create_one_object_one_succeeds(store: Store) -> None:
     assert store.read("log/1") == b"first"
 
 
+def test_of_many_that_create_one_object_at_once_one_succeeds(store: Store) -> None:
+    for n in range(10):
+        with ThreadPoolExecutor(WRITERS) as threads:
+            create = partial(store.create, f"log/{n}")
+            won = [*threads.map(create, (b"%d" % each * 10_000 for each in range(WRITERS)))]
+        assert won.count(True) == 1
+        assert store.read(f"log/{n}") == b"%d" % won.index(True) * 10_000
+
+
 def test_what_is_not_there_is_none(store: Store) -> None:
     assert store.read("log/1") is None
     assert not store.has("log/1")
     assert store.names("log") == []
     store.delete(["log/1"])
-    if store.client.scheme != "s3":  # this one keeps objects as files
+    if store.client.scheme != "s3":  # those that speak S3 here keep objects as files
         store.create("log", b"an object")
         assert store.read("log/1") is None
         assert not store.has("log/1")

@@ -29,6 +29,9 @@ class LocalS3(Serving):
     ``port`` a free port is chosen. After ``stop`` it may be started again with what it holds.
     """
 
+    address = f"s3://{BUCKET}"
+    """What the address of a warehouse begins with."""
+
     def __init__(
         self,
         directory: Path | None = None,
@@ -41,6 +44,11 @@ class LocalS3(Serving):
         self._environ = java_environ(environ)
         where, remove = f"{HOST}:{self.port}", None if self._kept else self.directory
         self._server = Server("store", where, self.directory / "store.log", remove)
+
+    @property
+    def objects(self) -> Path:
+        """The folder of its buckets, where each object is a file."""
+        return self.directory / "objects"
 
     @property
     def endpoint(self) -> str:
@@ -64,13 +72,16 @@ class LocalS3(Serving):
         """
         if not self._server.must_start(self.port, self._is_ready):
             return
-        objects = self.directory / "objects"
-        (objects / BUCKET).mkdir(parents=True, exist_ok=True)
+        (self.objects / BUCKET).mkdir(parents=True, exist_ok=True)
+        self._server.start(self._command(), self._environ, self._is_ready, timeout_seconds)
+
+    def _command(self) -> list[str]:
+        """What serves ``objects``."""
         settings = self.directory / "store.properties"
-        settings.write_text(_settings(self.endpoint, objects), encoding="utf-8")
+        settings.write_text(_settings(self.endpoint, self.objects), encoding="utf-8")
         log = self.directory / "logback.xml"
         log.write_text(_LOG, encoding="utf-8")
-        command = [
+        return [
             str(find_java(self._environ).command),
             *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             f"-Djava.io.tmpdir={self.directory}",
@@ -78,7 +89,6 @@ class LocalS3(Serving):
             *("-cp", os.pathsep.join(map(str, jars("store", environ=self._environ)))),
             *("org.gaul.s3proxy.Main", "--properties", str(settings)),
         ]
-        self._server.start(command, self._environ, self._is_ready, timeout_seconds)
 
     def close(self) -> None:
         """Stop, and delete the objects unless they are in a given folder."""
