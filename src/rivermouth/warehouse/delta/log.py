@@ -83,6 +83,7 @@ class DeltaLog:
         The first time, and where the table was made anew, the state is read from the newest
         checkpoint on. Where there was no table then, one begins with version 0.
         """
+        self._asked.clear()  # of one that was broken off
         if (newest := self.state.version) >= 0:
             there, _ = self.store.together(
                 partial(self._has, newest), partial(self._ahead, newest + 1)
@@ -172,6 +173,7 @@ class DeltaLog:
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, by looking for each next one."""
         following = version + 1
+        self._asked.clear()  # of a follow that was broken off
         self.store.together(*(partial(self._ahead, following + each) for each in range(2)))
         try:
             while (actions := self.read(following)) is not None:

@@ -4,35 +4,16 @@ the quarantine, where Spark writes no table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.warehouse.quarantine import check_written
-from rivermouth.write.files.bad_records import (
-    QuarantineFiles,
-    QuarantineTarget,
-    write_quarantined,
-)
+from rivermouth.write.files.bad_records import QuarantineFiles, write_quarantined
 from rivermouth.write.files.writing import carried_out, filled
 
 _ASKED = ("_kafka", "key", "value", "code", "reason")
-
-
-@dataclass(frozen=True)
-class Diverting:
-    """What ``mapInArrow`` is to call: it writes all rows into ``target``, and tells the files."""
-
-    target: QuarantineTarget
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows; give back ``RETURNED``."""
-        write = partial(write_quarantined, target=self.target)
-        return filled(self.target.folder, batches, write, bad=True)
 
 
 def write(quarantine: QuarantineFiles, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
@@ -42,6 +23,7 @@ def write(quarantine: QuarantineFiles, bad: DataFrame, plan: CommitPlan, seen: i
     """
     target = quarantine.target(plan, quarantine.definition())
     rows = bad.select(*(each for each in _ASKED if each in bad.columns)).coalesce(1)
-    files = carried_out(rows, Diverting(target)).bad
+    add = partial(write_quarantined, target=target)
+    files = carried_out(rows, partial(filled, target.folder, add=add, bad=True)).bad
     check_written(plan, seen, sum(each.rows for each in files))
     quarantine.commit(files, plan)

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from rivermouth.errors import CommitConflict
 from rivermouth.storage.store import Store
 from rivermouth.warehouse.ports import ATTEMPTS
 from rivermouth.write.files.bad_records import folder_of
-from rivermouth.write.files.data_files import Files, Folder
+from rivermouth.write.files.data_files import Files
 from rivermouth.write.files.table import FilesTable, appended
 from rivermouth.write.files.writing import carried_out, filled
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What ``mapInArrow`` is to call: it writes all rows into ``folder``, and tells the files."""
-
-    folder: Folder
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows; give back ``RETURNED``."""
-        return filled(self.folder, batches, Files.add, bad=False)
 
 
 def append(rows: DataFrame, store: Store, app: str, said: str) -> bool:
@@ -38,13 +27,14 @@ def append(rows: DataFrame, store: Store, app: str, said: str) -> bool:
     if table.txn(app):
         return False
     into = folder_of(store, table.definition())
-    files = carried_out(rows, Rows(into)).good
+    files = carried_out(rows, partial(filled, into, add=Files.add, bad=False)).good
     commit = replace(appended(files), said=said, txns={app: 1})
     for _ in ATTEMPTS.each():
         table.newest()
         if table.txn(app):
-            break
+            store.delete(each.name for each in files)
+            return False
         if table.log.commit(commit):
             return True
     store.delete(each.name for each in files)
-    return False
+    raise CommitConflict("commits of others were in the way", where=store.where)

@@ -168,9 +168,11 @@ def filled(
         raise
 
 
-def carried_out(
-    rows: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-) -> Written:
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What one task does with its rows; it returns ``RETURNED``."""
+
+
+def carried_out(rows: DataFrame, task: Task) -> Written:
     """What the tasks tell that give their rows to ``task``, which returns ``RETURNED``."""
     returned = rows.mapInArrow(task, RETURNED_DDL).collect()
     return collected(each.asDict() for each in returned)
