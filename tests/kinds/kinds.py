@@ -25,7 +25,7 @@ INSERT = Shape(
 STAGED = Landing(
     name="staged_insert",
     keyed=False,
-    needs=frozenset({Capability.MERGE_WITH_TRANSACTION}),
+    needs=frozenset({Capability.JVM}),
     make="tests.kinds.staged_insert:StagedInsert",
 )
 

@@ -101,7 +101,7 @@ class Bench:
                 self.address(f"{table}_quarantine"), pipeline.format.all_reasons
             ),
             one_host=True,
-            cache=True,
+            jvm=True,
             staging=lambda: self.folder / "stage",
             store=Store.of_folder(self.folder / table),
             bad=Store.of_folder(self.folder / f"{table}_quarantine"),

@@ -117,8 +117,8 @@ OWN = {"select": "n", "target": {"table": "bronze.numbers", "schema": "n BIGINT"
 
 @pytest.mark.parametrize(
     ("pipeline", "site"),
-    [({}, {"one_host": False}), (HEADERS, {}), (OWN, {})],
-    ids=["a cluster", "headers", "own code"],
+    [({}, {"store": None}), (HEADERS, {}), (OWN, {})],
+    ids=["elsewhere", "headers", "own code"],
 )
 def test_where_other_columns_or_rows_may_be_large_all_are_measured(
     bench: Bench, pipeline: dict[str, Any], site: dict[str, Any]

@@ -7,6 +7,7 @@ import struct
 import pytest
 from chispa import assert_df_equality
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from rivermouth.formats.decoder import decoder, decoder_to_fold
 from rivermouth.warehouse.spark_commits import session_confs
@@ -14,6 +15,11 @@ from rivermouth.write.evaluation import refused
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench, RawRow, a_pipeline
 
 pytestmark = pytest.mark.spark
+
+
+def in_one_part(rows: DataFrame) -> DataFrame:
+    return rows.coalesce(1)
+
 
 GOOD = b'{"order_id": 7, "status": "paid", "rank": 1}'
 
@@ -136,7 +142,7 @@ def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> Non
     rows: list[RawRow] = [(b"1", GOOD, 0, 0), (b"9", None, 0, 1)]
     pipeline = a_pipeline()
     for reads, columns in ((None, ["order_id", "status", "rank"]), ({"rank"}, ["rank"])):
-        decode = decoder_to_fold(pipeline, 1, reads, ordered=True)
+        decode = decoder_to_fold(pipeline, in_one_part, reads, ordered=True)
         found = decode(bench.raw(rows)).orderBy("_kafka.offset")
         good, deleting = found.collect()
         assert found.columns == ["row", "key_columns", "_kafka", "tombstone", "code"]
@@ -147,7 +153,7 @@ def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> Non
 
 
 def test_a_fold_that_asks_for_no_order_is_given_no_offset(bench: Bench) -> None:
-    decode = decoder_to_fold(a_pipeline(), 1, None, ordered=False)
+    decode = decoder_to_fold(a_pipeline(), in_one_part, None, ordered=False)
     found = decode(bench.raw([(b"1", GOOD, 0, 0)])).select("_kafka.*")
     assert [each.asDict() for each in found.collect()] == [{"topic": "t", "partition": 0}]
 
@@ -158,7 +164,7 @@ def test_a_fold_that_asks_for_no_order_is_given_no_offset(bench: Bench) -> None:
 def test_a_fold_refuses_a_bad_record_in_the_task_that_decodes_it(
     bench: Bench, key: str | None, bad: bytes | None
 ) -> None:
-    decode = decoder_to_fold(a_pipeline(key=key), 1, None, ordered=True)
+    decode = decoder_to_fold(a_pipeline(key=key), in_one_part, None, ordered=True)
     rows = decode(bench.raw([(b"1", GOOD, 0, 0), (b"2", bad, 0, 1)]))
     if bad is None and key is not None:  # a tombstone
         assert rows.count() == 2

@@ -9,12 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 
 from rivermouth.errors import CommitConflict, TopicRecreated
+from rivermouth.errors.store import StoreRefused
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.offsets import Position
+from rivermouth.write.files.writing import Task, Written, carried_out
 from rivermouth.write.landing import RawBatch, Staged
+from rivermouth.write.landings import files as files_landing
+from rivermouth.write.landings.files import FilesLanding
 from tests.landing import take_steps
 from tests.reading import table_at
 from tests.spark.conftest import Bench, RawRow
@@ -151,3 +156,29 @@ def asked_first(kafka: Kafka) -> None:
     with pytest.raises(TopicRecreated):
         kafka.land(sequence=2)
     assert kafka.table.version == before
+
+
+def test_a_file_that_the_driver_does_not_find_is_in_no_commit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a folder that the machine of an executor does not share."""
+    table = made(bench)
+    site = replace(bench.site(table.pipeline, "numbers"), one_host=False)
+    table.files = FilesLanding(site)
+
+    def carried_out_elsewhere(rows: DataFrame, task: Task) -> Written:
+        found = carried_out(rows, task)
+        (table.path / found.good[0].name).unlink()
+        return found
+
+    monkeypatch.setattr(files_landing, "carried_out", carried_out_elsewhere)
+    with pytest.raises(
+        StoreRefused, match=r"RM211 .* tasks write where the driver does not see it"
+    ):
+        table.land()
+    assert table.version == 0
+
+    monkeypatch.undo()
+    table.sequence = 0
+    table.land()
+    assert table.numbers() == [0, 1, 2, 3]

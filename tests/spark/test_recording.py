@@ -110,17 +110,17 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
     assert made.ways()[-1] == "driver"
 
 
-@pytest.mark.takes_long("not on one host")
+@pytest.mark.takes_long("not where tasks write")
 @pytest.mark.parametrize(
-    ("target", "one_host"),
-    [({"commit": "spark"}, True), ({}, False)],
-    ids=["as configured", "not on one host"],
+    ("target", "site"),
+    [({"commit": "spark"}, {}), ({}, {"store": None})],
+    ids=["as configured", "not where tasks write"],
 )
 def test_where_the_driver_may_not_commit_spark_does(
-    bench: Bench, target: dict[str, str], one_host: bool
+    bench: Bench, target: dict[str, str], site: dict[str, Any]
 ) -> None:
     made = sending(bench, **target)
-    made.site = replace(made.site, one_host=one_host)
+    made.site = replace(made.site, **site)
     made.record(made.plan(1))
 
     assert made.ways() == ["spark"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,3 +84,10 @@ def test_workers_meet_the_jvm_at_a_file_in_a_folder_that_is_only_ours(
 
     assert [row["id"] for row in rows] == [0, 1, 2]
     assert [*folder.glob(".*.sock")]
+
+
+def test_the_python_of_one_session_is_no_word_of_the_user_to_the_next(
+    rivermouth_spark: SparkSession,
+) -> None:
+    assert rivermouth_spark.sparkContext.pythonExec == sys.executable
+    assert os.environ.get("PYSPARK_PYTHON") != sys.executable

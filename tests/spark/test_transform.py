@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from deltalake import DeltaTable
@@ -61,6 +63,10 @@ class Own:
         table = batch_table(self.bench, pipeline, self.make, "made")
         table.land(rows)
         assert table.by_spark() is (self.make is DataFrameWriter)
+        if self.make is FilesLanding:
+            folder = self.bench.folder / "made"
+            named = {Path(unquote(each)).name for each in DeltaTable(str(folder)).file_uris()}
+            assert {each.name for each in folder.glob("*.parquet")} == named, "nothing is left"
         return table.entry.rows
 
     def rows(self) -> list[tuple[int, int, int]]:

@@ -357,7 +357,7 @@ def check_platform(pipeline: Pipeline, platform: Platform) -> None:
             remedy="Write delivery: at-least-once",
         )
     function = pipeline.target.foreach_partition
-    if function is not None and not platform.has(Capability.CACHE):
+    if function is not None and not platform.has(Capability.JVM):
         raise SinkUnsupported(
             "foreach_partition needs Spark's JVM in the driver's process",
             where=where,

@@ -18,16 +18,15 @@ from rivermouth.errors import ConfigError
 class Capability(Enum):
     """One thing that a platform may allow. Code asks for what it needs by its name."""
 
-    STREAMING = "streaming"
-    """``foreachBatch`` runs in this process, so Structured Streaming may plan the batches."""
-    MERGE_WITH_TRANSACTION = "merge with transaction"
-    """Session confs can be set, by which a MERGE carries ``txn`` and ledger entry."""
-    CACHE = "cache"
-    """``persist`` and ``localCheckpoint`` exist."""
+    JVM = "jvm"
+    """Spark's JVM belongs to this process. So ``foreachBatch`` runs in it, and Structured Streaming
+    may plan the batches; a MERGE carries ``txn`` and ledger entry by session confs; ``persist`` and
+    ``localCheckpoint`` exist."""
     ONE_HOST = "one host"
-    """Driver and executors are one machine: the driver knows how many tasks write at once."""
+    """Driver and executors are one machine, and Spark runs no task again."""
     FILES = "files"
-    """Tasks write files where the driver finds them: on one machine, or in an object store."""
+    """Tasks write files where the driver finds them: in a folder that all of them share, or in an
+    object store."""
     CONTINUOUS = "continuous"
     """A run may go on until it is stopped."""
     SHADED_KAFKA = "shaded kafka"
@@ -50,20 +49,20 @@ class Platform:
 
         Raises ConfigError where Spark is reached through Connect: nobody has tried that yet.
         """
-        if not self.has(Capability.STREAMING):
+        if not self.has(Capability.JVM):
             line = f"the platform {self.name} is reached through Spark Connect"
             fix = "use a cluster in dedicated mode, or a catalog"
             raise ConfigError((f"{line}, and does not write an object store yet — {fix}",))
         return Platform(self.name, self.capabilities | {Capability.FILES})
 
 
-_JVM = frozenset({Capability.STREAMING, Capability.MERGE_WITH_TRANSACTION, Capability.CACHE})
+_JVM = frozenset({Capability.JVM, Capability.CONTINUOUS})
 _CONTINUOUS = frozenset({Capability.CONTINUOUS})
 _SHADED = frozenset({Capability.SHADED_KAFKA})
 
-LOCAL = Platform("local", _JVM | _CONTINUOUS | {Capability.ONE_HOST, Capability.FILES})
-CLUSTER = Platform("cluster", _JVM | _CONTINUOUS)
-CLASSIC = Platform("classic", _JVM | _CONTINUOUS | _SHADED)
+LOCAL = Platform("local", _JVM | {Capability.ONE_HOST, Capability.FILES})
+CLUSTER = Platform("cluster", _JVM | {Capability.FILES})
+CLASSIC = Platform("classic", _JVM | _SHADED)
 STANDARD = Platform("standard", _CONTINUOUS | _SHADED)
 SERVERLESS = Platform("serverless", _SHADED)
 CONNECT = Platform("connect", _CONTINUOUS)

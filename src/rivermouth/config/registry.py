@@ -110,7 +110,7 @@ LANDINGS = Landings(
         Landing(
             name="merge",
             keyed=True,
-            needs=frozenset({Capability.MERGE_WITH_TRANSACTION, Capability.CACHE}),
+            needs=frozenset({Capability.JVM}),
             make="rivermouth.write.landings.merge:Merge",
         ),
         Landing(

@@ -19,24 +19,32 @@ Decode = Callable[[DataFrame], DataFrame]
 """Makes decoded rows (``formats.tasks``) of Kafka's."""
 
 
+def _as_they_come(rows: DataFrame) -> DataFrame:
+    return rows
+
+
 def decoder(
-    pipeline: Pipeline, tasks: int | None = None, *, headers: bool = False, whole: bool = False
+    pipeline: Pipeline,
+    coalesced: Decode = _as_they_come,
+    *,
+    headers: bool = False,
+    whole: bool = False,
 ) -> Decode:
     """What decodes Kafka rows (key, value, topic, partition, offset, timestamp).
 
-    They have ``headers``, too, where ``source.metadata`` asks for them. The rows come in no more
-    parts than ``tasks``, if that is given. ``headers``: they have this column, and it stays.
+    They have ``headers``, too, where ``source.metadata`` asks for them. ``coalesced``
+    says in which parts they are decoded. ``headers``: they have this column, and it stays.
     ``whole``: those that became rows of an append keep ``key`` and ``value``, too.
     """
     # Only the columns of an append ask nothing that makes a record bad after it was decoded.
     asks = pipeline.shape.keyed or pipeline.shape.sends
     names = ("code", "reason", "key", "value", *(("headers",) if headers else ()))
     place = (*PLACE, *pipeline.source.metadata)
-    return _by_tasks(pipeline, tasks, _Asked(None, place, names, whole or asks, refuses=False))
+    return _by_tasks(pipeline, coalesced, _Asked(None, place, names, whole or asks, refuses=False))
 
 
 def decoder_to_fold(
-    pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
+    pipeline: Pipeline, coalesced: Decode, reads: Collection[str] | None, *, ordered: bool
 ) -> Decode:
     """The same for a fold: with less to carry from task to JVM. Tasks fail at a bad record.
 
@@ -45,7 +53,7 @@ def decoder_to_fold(
     a bad record is left out, but for ``code``, which is null.
     """
     place = (*PLACE, *pipeline.source.metadata) if ordered else PARTITION
-    return _by_tasks(pipeline, tasks, _Asked(reads, place, ("code",), whole=True, refuses=True))
+    return _by_tasks(pipeline, coalesced, _Asked(reads, place, ("code",), whole=True, refuses=True))
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,7 @@ def _of(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:
     )
 
 
-def _by_tasks(pipeline: Pipeline, tasks: int | None, asked: _Asked) -> Decode:
+def _by_tasks(pipeline: Pipeline, coalesced: Decode, asked: _Asked) -> Decode:
     row = [each for each in pipeline.columns if asked.reads is None or each.name in asked.reads]
     giving = _Giving(decoder_of(pipeline), tuple(each.name for each in row), asked)
     kafka = {**KAFKA_COLUMNS, **HEADERS}
@@ -120,8 +128,7 @@ def _by_tasks(pipeline: Pipeline, tasks: int | None, asked: _Asked) -> Decode:
     given += ["headers"] if pipeline.reads_headers else []
 
     def decode(raw: DataFrame) -> DataFrame:
-        parts = raw if tasks is None else raw.coalesce(tasks)
-        return parts.select(*given).mapInArrow(Rebatched(giving), ddl)
+        return coalesced(raw).select(*given).mapInArrow(Rebatched(giving), ddl)
 
     return decode
 

@@ -111,13 +111,13 @@ class Site:
     """What a landing has to work with, for one pipeline.
 
     Spark is started where ``session``, ``rows`` or ``tasks`` are asked for. ``make`` makes the
-    rows. ``one_host``: driver and tasks run on one machine. ``cache``: whether a batch may be kept
-    in memory. ``staging`` gives a folder of this run alone that driver and executors see by the
-    same path. ``store`` and ``bad`` are the objects of the table and of its quarantine (None: they
-    are in a catalog). ``kept`` is a folder on the driver's own disk that outlives a run (None:
-    there is none), and ``at_end`` takes what is to be done at the end of this one. ``others`` are
-    the other pipelines that write the table. ``kafka`` are the options of Spark's Kafka client, for
-    those that send.
+    rows. ``one_host``: driver and tasks run on one machine. ``jvm``: Spark's JVM is in this
+    process, so a batch may be kept in memory. ``staging`` gives a folder of this run alone that
+    driver and executors see by the same path. ``store`` and ``bad`` are the objects of the table
+    and of its quarantine (None: not where tasks write them). ``kept`` is a folder on the driver's
+    own disk that outlives a run (None: there is none), and ``at_end`` takes what is to be done at
+    the end of this one. ``others`` are the other pipelines that write the table. ``kafka`` are the
+    options of Spark's Kafka client, for those that send.
     """
 
     spark: Spark
@@ -126,7 +126,7 @@ class Site:
     make: Callable[[], Rows]
     quarantine: QuarantineTable
     one_host: bool
-    cache: bool
+    jvm: bool
     staging: Callable[[], Path]
     store: Store | None = None
     bad: Store | None = None
@@ -146,17 +146,32 @@ class Site:
         self.spark.session()  # expressions need a JVM
         return self.make()
 
-    @cached_property
+    @property
     def tasks(self) -> int | None:
-        """How many evaluate a batch, and write its files; None: as the platform thinks best."""
-        return self.session.sparkContext.defaultParallelism if self.one_host else None
+        """How many evaluate a batch now, and write its files; None: as the platform thinks best.
+
+        A cluster grows and shrinks while a run goes on. One that grows where tasks wait would never
+        do so if there were no more tasks than it has cores.
+        """
+        if self.store is None or self._grows:
+            return None
+        return self.session.sparkContext.defaultParallelism
+
+    @cached_property
+    def _grows(self) -> bool:
+        told = self.session.sparkContext.getConf()
+        dynamic = told.get("spark.dynamicAllocation.enabled", "false")
+        return dynamic == "true" and told.get("spark.default.parallelism") is None
 
     @property
     def reports(self) -> Store:
-        """Where tasks tell the driver what they did: on its disk, or where all of them write."""
+        """Where tasks tell the driver what they did: on its disk, or beside the data files.
+
+        What dead drivers leave there goes with files that no commit names.
+        """
         from rivermouth.storage.store import Store
 
-        shared = None if self.one_host or self.bad is None else self.bad.within("_reports")
+        shared = None if self.one_host or self.store is None else self.store.within("reports")
         return shared or Store.of_folder(self.stage)
 
     @cached_property
@@ -165,14 +180,15 @@ class Site:
         return self.staging()
 
     def keep(self, rows: DataFrame, plan: CommitPlan, what: str, stack: ExitStack) -> DataFrame:
-        """The rows for several reads, until ``stack`` is closed: in memory, or in files.
+        """The rows for several reads, in their parts, until ``stack`` is closed: in memory, or in
+        files.
 
         ``what`` tells them from others that are kept of the plan's batch.
         """
         from rivermouth.write.evaluation import persisted
 
-        folder = None if self.cache else self.stage / f"{plan.commit}-{what}"
-        return stack.enter_context(persisted(self.coalesced(rows), folder))
+        folder = None if self.jvm else self.stage / f"{plan.commit}-{what}"
+        return stack.enter_context(persisted(rows, folder))
 
     def counted(self, decoded: DataFrame, plan: CommitPlan, stack: ExitStack) -> CountedBatch:
         """Decoded rows for several reads, until ``stack`` is closed.
@@ -186,7 +202,8 @@ class Site:
         rows = self.keep(decoded, plan, "decoded", stack)
         if isinstance(self.rows, Keyed) and self.rows.overflows is not None:
             table = self.address.read(rows.sparkSession)
-            rows = self.keep(without_overflow(rows, table, self.rows), plan, "fitted", stack)
+            fitted = self.coalesced(without_overflow(rows, table, self.rows))
+            rows = self.keep(fitted, plan, "fitted", stack)
         return CountedBatch(rows, grouped_counts(rows, plan.draft.ranges), self._divert)
 
     def _divert(self, bad: DataFrame, plan: CommitPlan, seen: int) -> None:
@@ -210,7 +227,12 @@ class Site:
 
         Kafka's rows come in a part for each partition, and each costs a task, and often a file.
         """
-        return rows if self.tasks is None else rows.coalesce(self.tasks)
+        return in_parts(rows, self.tasks)
+
+
+def in_parts(rows: DataFrame, tasks: int | None) -> DataFrame:
+    """The rows in no more parts than ``tasks``; None: as they come."""
+    return rows if tasks is None else rows.coalesce(tasks)
 
 
 def landing_of(site: Site, platform: Platform) -> Landing:

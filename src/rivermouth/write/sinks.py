@@ -126,7 +126,7 @@ class KafkaSink:
         target = site.pipeline.target
         self.name = ", ".join(target.kafka or ())
         self._options = _acknowledged(site.kafka)
-        self._in_files = not site.cache
+        self._in_files = not site.jvm
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
             key_of(site.pipeline).alias("key"),

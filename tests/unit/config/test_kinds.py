@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rivermouth.config.formats import FORMATS, Format
-from rivermouth.config.platforms import CLUSTER, CONNECT, LOCAL, SERVERLESS, Platform
+from rivermouth.config.platforms import CLASSIC, CLUSTER, CONNECT, LOCAL, SERVERLESS, Platform
 from rivermouth.config.registry import LANDINGS, SHAPES, Landings, resolve
 from rivermouth.errors import ConfigError, MissingPackage
 from tests.kinds.kinds import PAIRS, registered
@@ -25,10 +25,12 @@ def _registered() -> Iterator[None]:
     ("platform", "keyed", "name"),
     [
         (LOCAL, False, "files"),
-        (CLUSTER, False, "dataframe_writer"),
+        (CLUSTER, False, "files"),
+        (CLASSIC, False, "dataframe_writer"),
         (CONNECT, False, "dataframe_writer"),
         (LOCAL, True, "files"),
-        (CLUSTER, True, "merge"),
+        (CLUSTER, True, "files"),
+        (CLASSIC, True, "merge"),
         (SERVERLESS, True, "replace_using"),
         (CONNECT, True, "replace_using"),
     ],

@@ -19,6 +19,7 @@ from rivermouth.config.platforms import (
     platform_of,
 )
 from rivermouth.errors import ConfigError
+from rivermouth.run.starting import platform_with
 
 pytestmark = pytest.mark.unit
 
@@ -55,10 +56,9 @@ JVM = {CLUSTER, CLASSIC, LOCAL}
 @pytest.mark.parametrize(
     ("capability", "having"),
     [
-        (Capability.STREAMING, JVM),
-        (Capability.MERGE_WITH_TRANSACTION, JVM),
-        (Capability.CACHE, JVM),
+        (Capability.JVM, JVM),
         (Capability.ONE_HOST, {LOCAL}),
+        (Capability.FILES, {LOCAL, CLUSTER}),
         (Capability.CONTINUOUS, {*PLATFORMS.values()} - {SERVERLESS}),
         (Capability.SHADED_KAFKA, {CLASSIC, STANDARD, SERVERLESS}),
     ],
@@ -69,6 +69,11 @@ def test_a_capability_is_had_by(capability: Capability, having: set[Platform]) -
 
 def test_every_capability_is_had_somewhere_and_several_can_be_asked_for_at_once() -> None:
     assert {one for each in PLATFORMS.values() for one in each.capabilities} == {*Capability}
-    assert LOCAL.has(Capability.CACHE, Capability.ONE_HOST)
-    assert not CLUSTER.has(Capability.CACHE, Capability.ONE_HOST)
+    assert LOCAL.has(Capability.JVM, Capability.ONE_HOST)
+    assert not CLUSTER.has(Capability.JVM, Capability.ONE_HOST)
     assert CONNECT.has()
+
+
+def test_a_session_that_is_to_be_started_is_where_the_file_says() -> None:
+    assert platform_with(None) is LOCAL
+    assert platform_with(None, "spark://a:7077") is CLUSTER

@@ -51,7 +51,7 @@ def test_no_option_of_the_file_weakens_what_is_acknowledged(
         make=MagicMock(),
         quarantine=MagicMock(),
         one_host=False,
-        cache=True,
+        jvm=True,
         staging=MagicMock(),
         kafka=kafka_options(config.kafka.revealed(unresolved), {}, platform),
     )

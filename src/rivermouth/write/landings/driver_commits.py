@@ -33,7 +33,7 @@ def rows_way(site: Site) -> Way:
 
 def why_not_here(site: Site) -> str:
     """Why the driver commits nothing by itself at this site, in a clause; empty: it may."""
-    if site.store is None or not (site.one_host or site.in_bucket):
+    if site.store is None:
         return ELSEWHERE
     if site.in_bucket:  # Spark commits nothing there
         return ""

@@ -121,7 +121,14 @@ class FilesLanding:
         except LeftToSpark as why:
             self._discard(each.name for each in written.good)
             return self._through_spark(str(why)).stage(batch, plan, stack)
+        self._check_seen(written, target)
         return Staged(partial(self._commit, table, into, written, change))
+
+    def _check_seen(self, written: Written, target: QuarantineTarget) -> None:
+        """See that the driver finds what tasks wrote in a folder elsewhere. Raises StoreRefused."""
+        store, site = self._table.store, self._site
+        if not (site.one_host or site.in_bucket or written.there(store, target.folder.store)):
+            raise StoreRefused.not_shared(store.where, "a file that a task wrote is not there")
 
     def _fitting(
         self,
@@ -237,11 +244,12 @@ class FilesLanding:
         writing = Rebatched(Writing(into, target, decode, reduction))
 
         def write(rows: DataFrame) -> Written:
-            return carried_out(self._site.coalesced(rows), writing)
+            return carried_out(rows, writing)
 
         def written(rows: DataFrame) -> Written:
-            own = self._own
-            return write(rows) if own is None else own.written(rows, plan, target, write, stack)
+            if self._own is None:
+                return write(self._site.coalesced(rows))
+            return self._own.written(rows, plan, target, write, stack)
 
         given = batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._decode.reads)))
         return self._arrow_batches.evaluated(given, written)

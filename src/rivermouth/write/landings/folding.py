@@ -116,7 +116,9 @@ class Folding:
         self._site, self._rows = site, rows
         self._refusing = refusing()
         # As much as the fold reads.
-        self._decode = decoder_to_fold(site.pipeline, site.tasks, rows.reads, ordered=rows.ordered)
+        self._decode = decoder_to_fold(
+            site.pipeline, site.coalesced, rows.reads, ordered=rows.ordered
+        )
 
     def of(self, rows: DataFrame, ranges: Sequence[OffsetRange], **more: Column) -> Fold:
         """The fold of Kafka's rows, to be evaluated; ``more`` are aggregates of decoded rows."""

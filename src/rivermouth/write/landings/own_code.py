@@ -30,9 +30,9 @@ from rivermouth.write.files.bad_records import (
     reporting,
 )
 from rivermouth.write.files.writing import Sieve, Written
-from rivermouth.write.landing import Site
+from rivermouth.write.landing import Site, in_parts
 from rivermouth.write.rows import Plain, Rows
-from rivermouth.write.transform import Made, RowsOfRecord, Transform
+from rivermouth.write.transform import RowsOfRecord, Transform
 
 Write = Callable[[DataFrame], Written]
 """Writes decoded rows as files."""
@@ -68,29 +68,40 @@ class OwnCode:
 
         What is kept meanwhile is in ``stack``. Raises TransformFailed, and BatchFailed.
         """
-        parts = self._site.coalesced(rows)
+        tasks = self._site.tasks  # asked once: a cluster may shrink meanwhile
+        parts = in_parts(rows, tasks)
+
+        def write_parts(made: DataFrame) -> Written:
+            return write(in_parts(made.select(self._made), tasks))
+
         with self._transform.blamed(Batch.of(plan)):
             try:
-                return self._in_one_pass(parts, plan, target, write)
+                return self._in_one_pass(parts, tasks, plan, target, write_parts)
             except _Partly:
-                return self._kept(parts, plan, target, write, stack)
+                return self._kept(parts, plan, target, write_parts, stack)
 
     def _in_one_pass(
-        self, parts: DataFrame, plan: CommitPlan, target: QuarantineTarget, write: Write
+        self,
+        parts: DataFrame,
+        tasks: int | None,
+        plan: CommitPlan,
+        target: QuarantineTarget,
+        write: Write,
     ) -> Written:
         """Raises _Partly where the counts would not be exact; then nothing is left behind."""
         source, ranges = self._site.pipeline.source, plan.draft.ranges
-        tasks = min(sum(1 for each in ranges if each.span), self._site.tasks or len(ranges))
+        tasks = min(sum(1 for each in ranges if each.span), tasks or len(ranges))
         with reporting(target, self._site.reports) as output:
             made = self._transform.made(
                 self._good(parts, output).select(self._given), Batch.of(plan)
             )
             if made.of_record is RowsOfRecord.ANY or source.in_parts:
                 raise _Partly
-            written = self._evaluated(made, write)
+            written = write(made.rows)
             told = diverted(output.reports, self._site.pipeline.name)
             if told.tasks < tasks:  # Spark does not read at all where no row can be left
-                target.folder.store.delete(each.name for each in written.good)
+                if self._site.store is not None:
+                    self._site.store.delete(each.name for each in written.good)
                 raise _Partly
         return _with(written, told)
 
@@ -107,13 +118,10 @@ class OwnCode:
             good.count()  # every part, to its end
             told = diverted(output.reports, self._site.pipeline.name)
             made = self._transform.made(good.select(self._given), Batch.of(plan))
-            return _with(self._evaluated(made, write), told)
+            return _with(write(made.rows), told)
 
     def _good(self, parts: DataFrame, output: QuarantineOutput) -> DataFrame:
         return parts.mapInArrow(Rebatched(Sieve(output, self._decode)), self._sieved)
-
-    def _evaluated(self, made: Made, write: Write) -> Written:
-        return write(self._site.coalesced(made.rows.select(self._made)))
 
 
 def _with(written: Written, told: Diverted) -> Written:

@@ -127,7 +127,9 @@ class Send:
         good = decoded.good if applied(counts) or self._sink.every_batch else None
         if applied(counts) and self._own is not None:
             made = self._own.made(
-                decoded.good, plan, lambda rows: self._site.keep(rows, plan, "made", stack)
+                decoded.good,
+                plan,
+                lambda rows: self._site.keep(self._site.coalesced(rows), plan, "made", stack),
             )
             good, left_out = made.rows, applied(counts) - made.number
 
