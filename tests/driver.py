@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import TableName, load
+from rivermouth.cluster.session import start_on_cluster
+from rivermouth.config import Config, TableName, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
 from rivermouth.replay.command import replay
@@ -27,6 +28,7 @@ from rivermouth.run.report import (
     exit_code,
 )
 from rivermouth.run.run import Run
+from rivermouth.run.starting import platform_with
 from tests import waits
 from tests.attached import attach, is_attached
 
@@ -58,13 +60,15 @@ def main(file: str, kind: str, *names: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     scratch = scratch_root()
-    session = attach() if is_attached() else started(scratch / "session")
+    config = load(Path(file))
+    session = attach() if is_attached() else started(scratch / "session", config)
     if kind == "replay":
         name, begin, into = names
         table = TableName.parse(into) if into else None
-        replay(load(Path(file)), session, scratch, name, read_bound("--from", begin), into=table)
+        replay(config, session, scratch, name, read_bound("--from", begin), into=table)
         return 0
-    run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
+    platform = platform_with(session)
+    run = Run(config, session, scratch, continuous=kind == "continuous", platform=platform)
     if kind == "accept-deletes":
         name, version = names
         run.accept_deletes(name, [int(version)], lambda _: None)
@@ -72,8 +76,10 @@ def main(file: str, kind: str, *names: str) -> int:
     return exit_code(run.pipelines(names, Printer(), stop))
 
 
-def started(scratch: Path) -> SparkSession:
-    """A session in a JVM of this process's own, which starts fast."""
+def started(scratch: Path, config: Config) -> SparkSession:
+    """A session in a JVM of this process's own, which starts fast where it is all of Spark."""
+    if config.master:
+        return start_on_cluster(scratch, config.spark)
     return start_session(scratch, java_options=BRIEF)
 
 

@@ -22,7 +22,11 @@ Started = AbstractContextManager[subprocess.Popen[str]]
 
 @contextmanager
 def started(
-    command: Sequence[str], environ: Mapping[str, str], stderr: int = subprocess.STDOUT
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    stderr: int = subprocess.STDOUT,
+    *,
+    cwd: Path = ROOT,
 ) -> Iterator[subprocess.Popen[str]]:
     """A command in a session of its own, all it says in one pipe, or ``stderr`` in another.
 
@@ -35,7 +39,7 @@ def started(
         stderr=stderr,
         text=True,
         start_new_session=True,
-        cwd=ROOT,
+        cwd=cwd,
     )
     try:
         yield process

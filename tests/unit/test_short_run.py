@@ -57,7 +57,11 @@ tests/faults/test_process_faults.py::test_a_frozen_driver_keeps_its_successor_ou
 tests/faults/test_process_faults.py::test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended
 tests/faults/test_process_faults.py::test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger
 tests/faults/test_process_faults.py::test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_once
+tests/cluster/test_drivers.py::test_a_folder_that_executors_do_not_share_is_refused
+tests/cluster/test_drivers.py::test_a_driver_that_dies_while_its_executors_live_on_leaves_every_record_once
+tests/cluster/test_drivers.py::test_tasks_that_spark_runs_twice_for_speed_count_once
 tests/stores/test_answers.py::test_an_answer_that_is_lost_loses_and_doubles_nothing
+tests/stores/test_late.py::test_a_commit_that_comes_late_is_no_other_drivers
 tests/stores/test_rivals.py::test_two_drivers_at_once_lose_and_double_nothing
 tests/faults/test_record_faults.py::test_a_record_of_many_megabytes_becomes_its_row
 tests/faults/test_record_faults.py::test_times_that_lie_decide_nothing_unless_they_are_configured_to
@@ -139,7 +143,7 @@ def test_both_begin_with_every_room_of_the_product(runs: Runs, name: str) -> Non
     rooms = {each.split("/")[1] for each in ids}
     assert rooms == {
         *("bundle", "cdc", "connect", "faults", "kafka", "logins", "records", "spark", "unit"),
-        *("stores", "warehouse"),
+        *("cluster", "stores", "warehouse"),
     }
 
 

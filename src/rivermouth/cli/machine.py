@@ -1,5 +1,6 @@
-"""The commands about this machine: ``doctor``, ``broker``, ``registry``, ``store``, ``demo``,
-``bundle``."""
+"""The commands about this machine: ``doctor``, ``broker``, ``registry``, ``store``, ``demo``, and
+those that write files for others: ``bundle``, ``cluster``.
+"""
 
 from __future__ import annotations
 
@@ -171,12 +172,12 @@ def _alive(pid: int) -> bool:
 
 def store(port: Port = 0, folder: Folder = None) -> None:
     """Run a real object store on this machine, in foreground."""
-    from rivermouth.local.s3 import BUCKET, LocalS3
+    from rivermouth.local.s3 import LocalS3
 
     def told(running: LocalS3) -> dict[str, str]:
         kept = f"kept in {running.directory}" if folder else "deleted when it stops"
         options = {f"storage.{name}": value for name, value in running.options.items()}
-        return {"warehouse": f"s3://{BUCKET}/any/prefix", **options, "data": kept}
+        return {"warehouse": f"{running.address}/any/prefix", **options, "data": kept}
 
     _serve("store", "the object store", LocalS3(folder, port or None), told)
 
@@ -192,22 +193,30 @@ DemoStore = Annotated[
 ]
 
 
+DemoCluster = Annotated[
+    bool,
+    typer.Option("--cluster", help="The same, and run the tasks on a local Spark cluster."),
+]
+
+
 def demo(
     folder: DemoPath = Path("rivermouth-demo"),
     keep: Keep = False,
     warehouse: DemoWarehouse = "",
     in_store: DemoStore = False,
+    cluster: DemoCluster = False,
 ) -> None:
     """Kill a driver at the worst moment, and verify the tables."""
     from rivermouth.local.demo import Story
 
-    if warehouse and in_store:
-        raise typer.BadParameter("it is one or the other", param_hint="--warehouse and --store")
+    if warehouse and (in_store or cluster):
+        hint = f"--warehouse and --{'cluster' if cluster else 'store'}"
+        raise typer.BadParameter("it is one or the other", param_hint=hint)
 
     signal.signal(
         signal.SIGTERM, signal.default_int_handler
     )  # as for Ctrl-C, the broker is stopped
-    story = Story(folder, typer.echo, warehouse=warehouse, store=in_store)
+    story = Story(folder, typer.echo, warehouse=warehouse, store=in_store, cluster=cluster)
     story.tell(_until_stopped if keep else None)
 
 
@@ -257,3 +266,41 @@ def init(folder: Project, config: ConfigOption = None, form: FormatOption = Exam
     for each in files:
         typer.echo(f"  {folder / each}")
     typer.echo(f"OK: {len(files)} files. Next: cd {quoted(folder)} && make test")
+
+
+PackFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Made where it is missing.")]
+PackAt = Annotated[
+    str,
+    typer.Option(
+        "--at", metavar="URL", help="Where the cluster finds DIR; default: under its own path."
+    ),
+]
+
+cluster = typer.Typer(
+    help="About Spark clusters of your own.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@cluster.callback()
+def about_clusters() -> None:
+    """About Spark clusters of your own."""
+
+
+@cluster.command("pack")
+def pack(folder: PackFolder, at: PackAt = "") -> None:
+    """Write what spark-submit needs: jars, packages, jobs, settings."""
+    from rivermouth.cluster.submit import DEFAULTS, packed_for_submit
+    from rivermouth.databricks.project import jobs
+    from rivermouth.local.commands import quoted
+    from rivermouth.local.jars import Downloading, jars
+    from rivermouth.run.starting import require_spark
+
+    require_spark()
+    jars("spark", progress=Downloading(sys.stderr))
+    where = folder.absolute()
+    files = packed_for_submit(where, at.rstrip("/") or str(where), jobs())
+    for each in files:
+        typer.echo(f"  {folder / each}")
+    submit = f"spark-submit --properties-file {quoted(folder / DEFAULTS)}"
+    typer.echo(f"OK: {len(files)} files. Next: {submit} \\")
+    typer.echo(f"  {quoted(folder / 'jobs/ingest.py')} --config CONFIG")

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from rivermouth.config.bucket import Bucket, storage_faults
 from rivermouth.config.names import Catalog, TableName, offsets_table_faults
-from rivermouth.config.options import catalog_faults
+from rivermouth.config.options import MASTER, catalog_faults
 from rivermouth.config.pipeline import TEN_SECONDS, Pipeline, Pipelines, RetryTimes, Trigger
 from rivermouth.config.problems import checked, closest
 from rivermouth.config.retry import Retry
@@ -120,8 +120,8 @@ class Config(Model):
     offsets_retention: OffsetsRetention = None
     spark: SparkConf = Field(
         default={},
-        description="Settings of the Spark session that a command starts on this machine, word"
-        " for word.",
+        description="Settings of the Spark session that a command starts, word for word."
+        " `spark.master` says on which cluster; without it tasks run on this machine.",
         examples=[{"spark.driver.memory": "8g"}],
     )
     pipelines: Pipelines = Field(
@@ -129,6 +129,11 @@ class Config(Model):
         json_schema_extra={"minProperties": 1, "additionalProperties": False},
     )
     path: Annotated[Path, Unwritten()]
+
+    @property
+    def master(self) -> str:
+        """The master of the cluster on which tasks run; empty: they run on this machine."""
+        return self.spark.get(MASTER, "")
 
     @property
     def files(self) -> Path | Bucket:

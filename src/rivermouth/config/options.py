@@ -107,7 +107,6 @@ _DELTA = "without Delta's own there is no commit to carry the offsets"
 _LEDGER = "every commit of the session would carry it, and ours carry the ledger"
 _TABLES = "every reader of the tables relies on it"
 NOT_YOURS: Mapping[str, str] = {
-    "spark.master": "a command runs on the cores of this machine",
     "spark.sql.extensions": _DELTA,
     "spark.sql.catalog.spark_catalog": _DELTA,
     "spark.databricks.delta.commitinfo.usermetadata": _LEDGER,
@@ -135,10 +134,24 @@ NOT_YOURS: Mapping[str, str] = {
 """What may not be set, and why, see ``not_yours``."""
 
 
+MASTER = "spark.master"
+"""The setting that says where tasks run: on a cluster, or in this process if it is not set."""
+PYTHON = "spark.pyspark.python"
+"""The setting that names the Python of the executors, which then has all packages."""
+_CLUSTER = re.compile(r"spark://[^\s/]+:\d+|yarn|k8s://\S+")
+
+
 def check_spark_names(conf: Mapping[str, str]) -> Mapping[str, str]:
     """The settings, without any on which the guarantee hangs. Raises ``Refused``."""
-    faults = [*not_yours(conf, NOT_YOURS), *_without_prefix(conf)]
+    faults = [*not_yours(conf, NOT_YOURS), *_without_prefix(conf), *_master(conf)]
     return checked(conf, faults)
+
+
+def _master(conf: Mapping[str, str]) -> Iterator[Fault]:
+    if MASTER in conf and not _CLUSTER.fullmatch(conf[MASTER]):
+        message = "{path} must be spark://host:port, yarn or k8s://address, not {value}"
+        fix = "leave it out to run on the cores of this machine"
+        yield Fault(Kind.BAD_VALUE, message, path=(MASTER,), fix=fix)
 
 
 def catalog_faults(warehouse: object, conf: Mapping[str, str]) -> Iterator[Fault]:

@@ -81,7 +81,7 @@ def ingest(
     from rivermouth.run.run import Run
 
     with session_for(known, spark, reads, names) as session:
-        platform = platform_with(session.started)
+        platform = platform_with(session.started, known.master)
         if continuous:
             check_endless(platform)
         run = Run(

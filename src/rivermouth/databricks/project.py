@@ -214,6 +214,11 @@ def _deployable(config: str) -> str:
     return config
 
 
+def jobs() -> list[Path]:
+    """The scripts of the jobs."""
+    return sorted(_BUNDLE.glob("jobs/*.py"))
+
+
 def _texts(name: str, extras: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The path and the text of every file of a project with that name."""
     bundle = (_BUNDLE / "databricks.yml").read_text(encoding="utf-8")

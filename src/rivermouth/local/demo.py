@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from rivermouth.local.broker import Broker
 from rivermouth.local.commands import typed
 from rivermouth.local.demo_records import ORDERS, fill
 from rivermouth.local.jars import Downloading, jars
-from rivermouth.local.s3 import BUCKET, LocalS3
+from rivermouth.local.s3 import LocalS3
 from rivermouth.local.scratch import writing
+from rivermouth.local.standalone import LocalCluster
 
 _MARKER = ".rivermouth-demo"
 FOLDER = "./lake"
@@ -31,7 +32,7 @@ version: 1
 kafka:
   bootstrap.servers: {bootstrap_servers}
 warehouse: {warehouse}
-{storage}pipelines:
+{more}pipelines:
   bids:                            # append: every record becomes a row
     source: {{topics: [bids], format: json, max_offsets_per_trigger: {bids_per_batch}}}
     schema: >-
@@ -80,15 +81,16 @@ def configure(
     bids_per_batch: int,
     orders_per_batch: int,
     warehouse: str = FOLDER,
-    store: LocalS3 | None = None,
+    sections: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
-    """Write the configuration; its file. ``store``: the tables are there."""
+    """Write the configuration; its file. ``sections`` are further ones."""
     file = folder / "rivermouth.yml"
-    options = {} if store is None else store.options
-    lines = [f"  {name}: {value}\n" for name, value in options.items()]
+    lines = list[str]()
+    for name, options in (sections or {}).items():
+        lines += [f"{name}:\n", *(f"  {key}: {value}\n" for key, value in options.items())]
     text = CONFIG.format(
-        warehouse=warehouse if store is None else f"s3://{BUCKET}/demo",
-        storage="".join(("storage:\n", *lines)) if lines else "",
+        warehouse=warehouse,
+        more="".join(lines),
         bootstrap_servers=bootstrap_servers,
         bids_per_batch=bids_per_batch,
         orders_per_batch=orders_per_batch,
@@ -155,11 +157,13 @@ class Story:
         *,
         warehouse: str = "",
         store: bool = False,
+        cluster: bool = False,
     ) -> None:
         self._folder = folder
         # Of a bucket nobody knows what is there: each demo has a prefix of its own.
         self._warehouse = f"{warehouse.rstrip('/')}/{uuid.uuid4()}" if warehouse else FOLDER
-        self._store = LocalS3(folder / "store") if store else None
+        self._store = LocalS3(folder / "store") if store or cluster else None
+        self._cluster = LocalCluster() if cluster else None
         self._config = folder / "rivermouth.yml"
         self._say = say
         self._sizes = sizes or Sizes()
@@ -169,8 +173,8 @@ class Story:
     def tell(self, await_end: Callable[[], None] | None) -> None:
         """Run all steps. The broker runs until ``await_end`` returns; None stops it at once.
 
-        A store of the demo's own does so, too. ``warehouse``: an address in another one. Prints
-        which step failed and raises its error.
+        A store and a cluster of the demo's own do so, too. ``warehouse``: an address in another
+        one. Prints which step failed and raises its error.
         """
         with self._step("a new folder and a real Kafka broker"):
             recreate(self._folder)
@@ -182,12 +186,17 @@ class Story:
                 with self._step("a real object store"):
                     jars("store", progress=Downloading(sys.stderr))
                     self._store.start()
+            if self._cluster is not None:
+                with self._step("a real Spark cluster of two workers"):
+                    self._cluster.start()
             self._ingest(broker)
             self._prove()
             self._leave(broker, running=await_end is not None)
             if await_end is not None:
                 await_end()
         finally:
+            if self._cluster is not None:
+                self._cluster.close()
             if self._store is not None:
                 self._store.stop()
             broker.stop()
@@ -195,7 +204,12 @@ class Story:
     def _ingest(self, broker: Broker) -> None:
         with self._step("auction bids and order changes into two topics"):
             sizes, servers = self._sizes, broker.bootstrap_servers
-            configure(self._folder, servers, *sizes.per_batch, self._warehouse, self._store)
+            there, sections = self._warehouse, dict[str, Mapping[str, str]]()
+            if self._store is not None:
+                there, sections["storage"] = f"{self._store.address}/demo", self._store.options
+            if self._cluster is not None:
+                sections["spark"] = self._cluster.settings
+            configure(self._folder, servers, *sizes.per_batch, there, sections)
             fill(servers, bids=sizes.bids, changes=sizes.changes, aborted=sizes.aborted)
             self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
             self._say("some of them tombstones, some of them bad, some late;")
@@ -238,7 +252,7 @@ class Story:
     def _tables(self) -> str:
         """Where they are."""
         if self._store is not None:
-            return f"s3://{BUCKET}/demo, in {self._store.directory}"
+            return f"{self._store.address}/demo, in {self._store.directory}"
         return str(self._folder / "lake") if self._warehouse == FOLDER else self._warehouse
 
     @contextmanager
@@ -246,7 +260,7 @@ class Story:
         """Print the step; also print if it failed."""
         self._number += 1
         elapsed = time.monotonic() - self._began
-        steps = STEPS + (self._store is not None)
+        steps = STEPS + (self._store is not None) + (self._cluster is not None)
         self._say(f"\n[{self._number}/{steps} {elapsed:3.0f} s] {what}")
         try:
             yield

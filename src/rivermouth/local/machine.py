@@ -61,6 +61,8 @@ def _text(file: Path) -> str:
 BASE_MB = 2048
 """What Spark, Delta and a batch need."""
 MEMORY, CAPACITY = "spark.driver.memory", "spark.kafka.consumer.cache.capacity"
+_EXECUTOR_MB = 512
+"""What an executor needs beside its consumers."""
 _MB_PER_CONSUMER = 0.4
 _MB_PER_FACT = 0.7 / 1024
 _SPARE = 1.25
@@ -92,6 +94,18 @@ def heap_settings(
     known = _AT_LEAST + int(_SPARE * sum(partitions or ()) * share)
     consumers = _UNKNOWN if partitions is None else known
     return {MEMORY: given or f"{BASE_MB + int(wanted * share)}m", CAPACITY: str(consumers)}
+
+
+def cache_settings(partitions: Sequence[int] | None, memory: str) -> dict[str, str]:
+    """How many consumers each executor of a cluster keeps, with so much ``memory`` of its own.
+
+    All partitions may come to one executor. ``partitions``: see ``heap_settings``.
+    """
+    wanted = _SPARE * sum(partitions or ())
+    most = max(partitions or (0,))
+    room = max(0, _mb(memory) - _EXECUTOR_MB) / (_MB_PER_CONSUMER + most * _MB_PER_FACT)
+    known = _AT_LEAST + int(min(wanted, room))
+    return {CAPACITY: str(_UNKNOWN if partitions is None else known)}
 
 
 def _mb(memory: str) -> int:

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import time
 import uuid
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -171,6 +172,20 @@ def importing_from(root: Path, folder: str) -> str:
             _IMPORT_FROM_FOLDER.format(folder=folder), encoding="utf-8"
         )
     return str(place)
+
+
+@cache
+def zipped(root: Path, folder: str) -> Path:
+    """The same modules, and packages with ``__init__``, as an archive, which travels to others."""
+    place = scratch_of_process(root, "zipped") / "modules.zip"
+    with zipfile.ZipFile(place, "w") as archive:
+        for each in found_in(folder):
+            package = Path(folder, each)
+            inside = package.rglob("*.py") if (package / "__init__.py").is_file() else ()
+            for path in (package.with_suffix(".py"), *inside):
+                if path.is_file():
+                    archive.write(path, path.relative_to(folder))
+    return place
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

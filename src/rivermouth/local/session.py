@@ -1,4 +1,6 @@
-"""A Spark session on this machine, tuned for small commits on few cores.
+"""A Spark session of this process, tuned for small commits: on the cores of this machine.
+
+On a cluster the driver is the same, see ``cluster.session``.
 
 Every setting was measured. Two matter most: the file manager of the streaming checkpoint (the
 default starts a process per rename on a local disk), and the number of partitions in which
@@ -10,7 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -57,8 +59,20 @@ begins with MALLOC.
 def session_settings(slots: int, folder: Path) -> dict[str, str]:
     """The settings of a local session with ``slots`` task slots and its own ``folder``."""
     return {
+        **driver_settings(folder),
         "spark.sql.shuffle.partitions": str(slots),
         "spark.databricks.delta.snapshotPartitions": str(slots),
+        # VACUUM lists folders in that many tasks; the default is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(slots),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executorEnv.TMPDIR": str(folder),
+    }
+
+
+def driver_settings(folder: Path) -> dict[str, str]:
+    """The settings of a session wherever its tasks run; ``folder`` is the driver's own."""
+    return {
         # The JVM uses UTC too: in any other zone Delta rebuilds its state in every commit.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": (
@@ -67,8 +81,6 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
         # A path or a name may contain ${.
         "spark.sql.variable.substitute": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
-        # VACUUM lists folders in that many tasks; the default is 10,000.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(slots),
         "spark.sql.parquet.compression.codec": "zstd",
         # Not INT96: readers outside Spark convert it to nanoseconds, which overflow.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -82,15 +94,12 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Each pipeline has a pool of its own: none waits until the batches of all others are done.
         "spark.scheduler.mode": "FAIR",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         # Otherwise every Column records its line of Python, with several calls into the JVM.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         **_WORKERS_MEMORY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
-        "spark.executorEnv.TMPDIR": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
 
@@ -121,28 +130,53 @@ def start_session(
     ``settings`` override ours; ``tuned=False`` keeps only those of Delta. The output of the
     JVM goes to ``scratch/spark.log``. Raises a SetupError if Java or the jars are missing.
     """
-    slots = cores()
-    java, classpath = find_java(), jars("spark")
-    os.environ.update(java_environ(os.environ), JAVA_HOME=str(java.home))
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH
-    os.environ.pop("SPARK_HOME", None)
-    where = {
-        "spark.master": f"local[{slots}]",
-        "spark.app.name": "rivermouth",
-        "spark.driver.extraClassPath": ":".join(map(str, classpath)),
-    }
-    scratch.mkdir(parents=True, exist_ok=True)
     own = scratch_of_process(scratch / "sessions", "spark")
     sockets = scratch_of_process(temporary_root(), "py")
+    slots = cores()
     ours = session_settings(slots, own) | worker_sockets(sockets)
+    here = {"spark.master": f"local[{slots}]", **(ours if tuned else {})}
+    given = {**here, **(settings or {})}
+    # Not whatever python3 is on PATH.
+    return begun(scratch, own, given, jars("spark"), sys.executable, java_options)
+
+
+def begun(
+    scratch: Path,
+    own: Path,
+    settings: Mapping[str, str],
+    classpath: Sequence[Path],
+    python: str,
+    java_options: str = "-XX:+UseParallelGC",
+) -> SparkSession:
+    """Start a session with Delta and these settings, or return the running one.
+
+    ``own`` is a folder of this session alone, and ``python`` is what tasks run. The output of the
+    JVM goes to ``scratch/spark.log``. Raises a SetupError if Java is missing.
+    """
+    java = find_java()
+    os.environ.update(java_environ(os.environ), JAVA_HOME=str(java.home))
+    os.environ.pop("SPARK_HOME", None)
+    named, os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON"), python
     # What a killed JVM leaves goes with the folder, see ``remove_dead``.
     temporary = shlex.quote(f"-Djava.io.tmpdir={own}")
     archive = " ".join(archive_options(java, classpath))
-    options = f"-Duser.timezone=UTC {temporary} {java_options} {archive}"
-    where["spark.driver.extraJavaOptions"] = options
-    every = {**where, **DELTA, **(ours if tuned else {}), **(settings or {})}
+    every = {
+        "spark.app.name": "rivermouth",
+        "spark.driver.extraClassPath": ":".join(map(str, classpath)),
+        "spark.driver.extraJavaOptions": (
+            f"-Duser.timezone=UTC {temporary} {java_options} {archive}"
+        ),
+        **DELTA,
+        **settings,
+    }
     _start_jvm(every, scratch / "spark.log")
-    session = SparkSession.builder.config(map={**every}).getOrCreate()
+    try:
+        session = SparkSession.builder.config(map={**every}).getOrCreate()
+    finally:  # the context keeps it; to the next one it would be a word of the user
+        if named is None:
+            os.environ.pop("PYSPARK_PYTHON")
+        else:
+            os.environ["PYSPARK_PYTHON"] = named
     session.sparkContext.setLogLevel("ERROR")
     # Once a task has run Python, the JVM holds a connection to a server in this process, which
     # would print a trace when the JVM dies. The pipelines' own errors say that.

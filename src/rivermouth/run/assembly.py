@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -20,7 +20,12 @@ from rivermouth.errors import LedgerBroken, LogUnreadable, Passing, RivermouthEr
 from rivermouth.errors.registry import SchemasUnknown
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
+from rivermouth.local.scratch import (
+    importing_from,
+    scratch_folder,
+    shared_folder,
+    zipped,
+)
 from rivermouth.operate.facts import way_now
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.run.committer import Coordinates
@@ -77,6 +82,8 @@ class Assembly:
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
     # A pipeline that opens again, because topics came, does not read its whole log again.
     others: dict[str, Others] = field(default_factory=dict)
+    unsettled: dict[str, set[str]] = field(default_factory=dict)
+    """See ``Coordinates``; by pipeline, since a store may get a commit after the next opening."""
 
     @cached_property
     def schemas(self) -> KnownSchemas | None:
@@ -147,6 +154,7 @@ class Assembly:
             projecting=projecting,
             listener=listener,
             attempts=attempts,
+            unsettled=self.unsettled.setdefault(name, set()),
         )
         others = self.others.setdefault(name, Others(log, name))
         edges = Edges(at, kafka, landing, landing.decode, others, added=added)
@@ -172,9 +180,14 @@ class Assembly:
         from rivermouth.write.landing import landing_of
 
         pipeline, landed = site.pipeline, self.creating[site.pipeline.target.table]
+        apart = site.store is not None and not (site.one_host or site.in_bucket)
+        if apart and self.lake is not None:
+            from rivermouth.cluster.trial import see_one_place
+
+            see_one_place(site.session, self.lake)
         with landed, torn_commit_told(log):
             landing = landing_of(site, self.platform)
-        return landing, decoder(pipeline, site.tasks, headers=pipeline.target.forward_headers)
+        return landing, decoder(pipeline, site.coalesced, headers=pipeline.target.forward_headers)
 
     def _writes(self, at: Coordinates, address: Address, site: Callable[[], Site]) -> LedgerWrites:
         """What moves the ledger on, beside the landing.
@@ -258,9 +271,7 @@ class Assembly:
         """What lands rows in the pipeline's table works with: by default those of its shape."""
         from rivermouth.write.landing import Site
 
-        one_host = self.platform.has(Capability.ONE_HOST)
-        if one_host:
-            self.spark.once_started(lambda session: import_from(session, self._imported()))
+        self.spark.once_started(self._imported)
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         bad = self.warehouse.address(table.quarantine)
 
@@ -268,27 +279,33 @@ class Assembly:
             create_quarantine(self.session, bad, attempts)
 
         writers = [each.name for each in self.config.writers(table)]
+        lake = self.lake if self.platform.has(Capability.FILES) else None
         return Site(
             spark=self.spark,
             pipeline=pipeline,
             address=self.warehouse.address(table),
             make=lambda: rows or resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(bad, reasons, cache(make)),
-            one_host=one_host,
-            cache=self.platform.has(Capability.CACHE),
+            one_host=self.platform.has(Capability.ONE_HOST),
+            jvm=self.platform.has(Capability.JVM),
             staging=lambda: resources.enter_context(self.staging(pipeline.name)),
-            store=None if self.lake is None else self.lake.store(table),
-            bad=None if self.lake is None else self.lake.store(table.quarantine),
+            store=None if lake is None else lake.store(table),
+            bad=None if lake is None else lake.store(table.quarantine),
             kept=self.scratch / "keys" / _named(pipeline.name, self.warehouse.address(table)),
             at_end=resources.callback,
             others=tuple(each for each in writers if each != pipeline.name),
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
 
-    def _imported(self) -> Iterator[str]:
-        """Folders with the modules that the driver imports from beside the configuration file."""
+    def _imported(self, session: SparkSession) -> None:
+        """Let tasks import the modules that the driver imports from beside the configuration."""
+        if not self.platform.has(Capability.JVM):
+            return
         for folder in taken_from(self.config):
-            yield importing_from(self.scratch / "imports", folder)
+            if self.platform.has(Capability.ONE_HOST):
+                import_from(session, importing_from(self.scratch / "imports", folder))
+            else:
+                session.sparkContext.addPyFile(str(zipped(self.scratch / "imports", folder)))
 
     def staging(self, pipeline: str) -> AbstractContextManager[Path]:
         """A folder of this run; on this machine a locked one, which no other process removes."""

@@ -70,7 +70,7 @@ def require_spark() -> None:
 def start_spark(
     config: Config, shown: Console | None, secrets: Secrets, reading: Sequence[str] = ()
 ) -> SparkSession:
-    """Start a local session with the settings of the file.
+    """Start a session with the settings of the file: on this machine, or on the cluster it names.
 
     ``shown`` is told which slow step it is at; None: nothing is printed. ``reading`` are the
     pipelines that will read Kafka in it: so many partitions, so much memory. ``secrets`` reads what
@@ -86,12 +86,14 @@ def start_spark(
         shown.print("starting Spark…")
     from pyspark.logger import PySparkLogger
 
+    from rivermouth.cluster.session import start_on_cluster
     from rivermouth.local.session import start_session
 
     # Spark logs what it refuses of a query, with the stack of the JVM, when somebody reads of it.
     for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
-    return start_session(scratch_root(), {**memory_of(config, secrets, reading), **config.spark})
+    start = start_on_cluster if config.master else start_session
+    return start(scratch_root(), {**memory_of(config, secrets, reading), **config.spark})
 
 
 @contextmanager
@@ -153,12 +155,12 @@ def session_there() -> SparkSession:
     return SparkSession.builder.getOrCreate()
 
 
-def platform_with(session: SparkSession | None) -> Platform:
-    """What the session can do; None: one that is to be started on this machine."""
-    from rivermouth.config.platforms import LOCAL, platform_of
+def platform_with(session: SparkSession | None, master: str = "") -> Platform:
+    """What the session can do; None: one that is to be started, on a cluster if there is one."""
+    from rivermouth.config.platforms import CLUSTER, LOCAL, platform_of
 
     if session is None:
-        return LOCAL
+        return CLUSTER if master else LOCAL
     connect = ".connect." in type(session).__module__
     # Of a session with a JVM the master tells whether its executors are this machine.
     one_host = connect or (session.sparkContext.master or "").startswith("local")
@@ -180,7 +182,7 @@ def memory_of(config: Config, secrets: Secrets, reading: Sequence[str]) -> Mappi
     from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka.client import Kafka
     from rivermouth.kafka.facts import with_topics
-    from rivermouth.local.machine import MEMORY, heap_settings, memory_mb
+    from rivermouth.local.machine import MEMORY, cache_settings, heap_settings, memory_mb
 
     if not reading:
         return {}
@@ -192,6 +194,8 @@ def memory_of(config: Config, secrets: Secrets, reading: Sequence[str]) -> Mappi
         topics = [topic for each in pipelines for topic in each.source.topics]
         counts = kafka.partition_counts({*topics})
     known = [counts.get(each, 0) for each in topics] if counts else None
+    if config.master:
+        return cache_settings(known, str(config.spark.get("spark.executor.memory", "1g")))
     return heap_settings(known, memory_mb(), str(config.spark.get(MEMORY, "")))
 
 
@@ -221,5 +225,6 @@ def local_run(
             scratch_root(),
             continuous=continuous,
             audit=audit,
+            platform=platform_with(None, config.master),
             secrets=secrets,
         )

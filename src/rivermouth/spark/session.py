@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -88,14 +88,13 @@ def separate(session: SparkSession) -> SparkSession:
     return own
 
 
-def import_from(session: SparkSession, folders: Iterable[str]) -> None:
-    """Let the Python workers of this machine import from ``folders``, also those of a session that
+def import_from(session: SparkSession, folder: str) -> None:
+    """Let the Python workers of this machine import from ``folder``, also those of a session that
     runs already: it gives each function the environment of its workers. Not for Spark Connect.
     """
     environ = session.sparkContext.environment
     known = [each for each in environ.get(_PATH, "").split(os.pathsep) if each]
-    if found := dict.fromkeys([*known, *folders]):
-        environ[_PATH] = os.pathsep.join(found)
+    environ[_PATH] = os.pathsep.join(dict.fromkeys([*known, folder]))
 
 
 def same_pool(session: SparkSession) -> Callable[[], object]:

@@ -76,3 +76,16 @@ def test_no_setting_of_ours_may_be_overridden_without_a_reason_to() -> None:
         "spark.sql.parquet.outputtimestamptype",
         "spark.sql.warehouse.dir",
     }
+
+
+@pytest.mark.parametrize("master", ["spark://a.example:7077", "yarn", "k8s://https://a:6443"])
+def test_a_master_is_that_of_a_cluster(lake: str, loads: Loads, master: str) -> None:
+    assert loads(with_spark(lake, f"spark.master: '{master}'")).master == master
+    assert loads(lake).master == ""
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local-cluster[2,1,512]", "a:7077", ""])
+def test_another_master_is_refused(lake: str, loads: Loads, master: str) -> None:
+    text = with_spark(lake, f"spark.master: '{master}'")
+    with pytest.raises(ConfigError, match=r"RM107 .*must be spark://host:port, yarn or k8s://"):
+        loads(text)

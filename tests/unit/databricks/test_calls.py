@@ -96,7 +96,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """What runs pipelines: no session is asked what it can do."""
     found = Runs()
     monkeypatch.setattr("rivermouth.run.run.Run", found)
-    monkeypatch.setattr(calls, "platform_with", lambda session: LOCAL)
+    monkeypatch.setattr(calls, "platform_with", lambda *_: LOCAL)
     return found
 
 
@@ -193,7 +193,7 @@ def test_a_session_that_runs_already_is_used_and_not_ended(
 def test_serverless_compute_runs_nothing_without_end(
     file: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "platform_with", lambda session: SERVERLESS)
+    monkeypatch.setattr(calls, "platform_with", lambda *_: SERVERLESS)
     with pytest.raises(ConfigError, match="serverless compute runs no endless query"):
         rivermouth.ingest(file, SESSION, continuous=True)
     assert runs.made == []

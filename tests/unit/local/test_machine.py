@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.local.machine import CAPACITY, MEMORY, cores, heap_settings, memory_mb
+from rivermouth.local.machine import (
+    CAPACITY,
+    MEMORY,
+    cache_settings,
+    cores,
+    heap_settings,
+    memory_mb,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -83,3 +90,21 @@ def test_heap_and_consumers_by_partitions_and_machine(
 ) -> None:
     found = heap_settings(partitions, machine, given)
     assert found == {MEMORY: memory, CAPACITY: str(capacity)}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "memory", "capacity"),
+    [
+        ((), "1g", 64),
+        ((4,), "1g", 69),
+        ((100, 100), "1g", 314),
+        ((2000,), "1g", 64 + 289),
+        ((2000,), "8g", 2564),
+        ((2000,), "512m", 64),
+        (None, "1g", 500),
+    ],
+)
+def test_consumers_of_an_executor_by_partitions_and_its_memory(
+    partitions: tuple[int, ...] | None, memory: str, capacity: int
+) -> None:
+    assert cache_settings(partitions, memory) == {CAPACITY: str(capacity)}
