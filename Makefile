@@ -9,7 +9,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-store bench-upsert json-suite torture torture-store torture-totals torture-upserts torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice test-stores check bench bench-aggregate bench-cluster bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-partitions bench-store bench-upsert json-suite torture torture-cluster torture-store torture-totals torture-upserts torture-sinks soak databricks-cli stores lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,10 @@ test-all: setup databricks-cli ## Every case: all kill points, modes, platforms,
 test-slice: setup databricks-cli ## One of twenty slices of what test-all has beyond test: SLICE=0 to 19
 	@$(BIN)/python -m pytest -n $(WORKERS) --slice $(SLICE)
 
+test-stores: setup stores ## The tests of object stores over versitygw and over Azurite; needs npm and node
+	@for store in versitygw azurite; do \
+		$(BIN)/python -m pytest -n $(WORKERS) --store $$store tests/stores || exit; done
+
 check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -51,6 +55,10 @@ torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 
 torture-store: setup ## The same with the tables in an object store that answers badly: ROUNDS=n SEED=s
 	@$(BIN)/python -m tests.faults.campaign --store --rounds $(or $(ROUNDS),400) \
+		--seed $(or $(SEED),45) $(if $(TALLY),--tally $(TALLY))
+
+torture-cluster: setup ## The same on a Spark cluster that loses executors and workers: ROUNDS=n SEED=s
+	@$(BIN)/python -m tests.faults.campaign --cluster --rounds $(or $(ROUNDS),270) \
 		--seed $(or $(SEED),45) $(if $(TALLY),--tally $(TALLY))
 
 torture-totals: setup ## The same for totals and first rows, with their records in memory: KILLS=n SEED=s
@@ -97,6 +105,12 @@ bench-index: setup ## What the index of a table by key costs: ROWS=n
 bench-opening: setup ## What a run costs with nothing new, and from the command to its first commit
 	@$(BIN)/python bench/opening.py --rounds $(or $(ROUNDS),5)
 
+bench-partitions: setup ## Batches over 4, 200 and 2,000 partitions, beside Spark's own reading of them
+	@$(BIN)/python bench/partitions.py --rounds $(or $(ROUNDS),2)
+
+bench-cluster: setup ## One worker of a Spark cluster and two, of half a core each: ROUNDS=n
+	@$(BIN)/python -m bench.cluster --rounds $(or $(ROUNDS),3) --share 0.5
+
 bench-store: setup ## Requests and time of batches in an object store, at 0, 20 and 50 ms a request
 	@$(BIN)/python -m bench.store --rounds $(or $(ROUNDS),3)
 
@@ -112,6 +126,9 @@ json-suite: setup ## The public JSONTestSuite, through both decoders; needs npm 
 
 databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 	@$(BIN)/python tools/databricks_cli/build.py >/dev/null
+
+stores: setup ## Build versitygw and install Azurite for the tests of object stores, once
+	@$(BIN)/python -m tests.stores.parts >/dev/null
 
 lock: setup ## Resolve all packages and jars anew and write the locks
 	@$(BIN)/python -m pip install --quiet uv

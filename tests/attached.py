@@ -37,7 +37,8 @@ def gateway(spark: SparkSession) -> Iterator[Mapping[str, str]]:
     server.start()
     running = {*_queries(spark)}
     try:
-        yield {_PORT: str(server.getListeningPort()), _SECRET: server.secret()}
+        there = {_PORT: str(server.getListeningPort()), _SECRET: server.secret()}
+        yield {**there, "PYSPARK_PYTHON": context.pythonExec}
     finally:
         for name, query in _queries(spark).items():
             if name not in running:

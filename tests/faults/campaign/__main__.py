@@ -15,6 +15,7 @@ from typing import Any
 from tests.faults.campaign.calls import library
 from tests.faults.campaign.campaign import play
 from tests.faults.campaign.plan import CALLS, POINTS
+from tests.faults.campaign.stores import Beyond
 from tests.faults.campaign.tally import Tally
 from tests.faults.seeded import command
 
@@ -25,7 +26,7 @@ def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], l
     tally, preloaded = Tally.load(file, asked.seed), library(folder)
     while tally.rounds < asked.rounds and not tally.violations:
         left = asked.rounds - tally.rounds
-        play(folder, tally, preloaded, left, asked.at, store=asked.store)
+        play(folder, tally, preloaded, left, asked.at, asked.beyond)
         tally.save(file)
     return tally.facts(), tally.violations
 
@@ -34,7 +35,12 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=20)
     options.add_argument("--tally", type=Path)
-    options.add_argument("--store", action="store_true", help="the tables are in an object store")
+    for each, what in (
+        (Beyond.STORE, "the tables are in an object store"),
+        (Beyond.CLUSTER, "they are, and a cluster carries out the tasks"),
+    ):
+        option = f"--{each.value}"
+        options.add_argument(option, action="store_const", const=each, dest="beyond", help=what)
     options.add_argument(
         "--at", action="append", default=[], choices=(*CALLS, *POINTS), metavar="CALL"
     )

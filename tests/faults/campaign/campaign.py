@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.faults.campaign import endings, faults, operating
 from tests.faults.campaign.forms import OF_WORLDS
-from tests.faults.campaign.kills import armed, failpoints
+from tests.faults.campaign.kills import LOSSES, armed, failpoints
 from tests.faults.campaign.operating import REFUSED, Order
 from tests.faults.campaign.paths import CUTS, Paths
 from tests.faults.campaign.plan import (
@@ -22,6 +22,7 @@ from tests.faults.campaign.plan import (
     Kill,
     Operation,
     Round,
+    clustered,
     ending_of,
     round_of,
     stored,
@@ -29,7 +30,7 @@ from tests.faults.campaign.plan import (
 from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby, clean
-from tests.faults.campaign.stores import GAVE_UP
+from tests.faults.campaign.stores import GAVE_UP, Beyond
 from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.campaign.world import PER_ROUND, PIPELINES, TABLES, World, new_world
@@ -46,21 +47,20 @@ def play(
     preloaded: Path | None,
     rounds: int,
     aims: Sequence[str] = (),
-    *,
-    store: bool = False,
+    beyond: Beyond | None = None,
 ) -> None:
     """At most ``rounds`` rounds in a new world, its proof, and its end; ``tally`` counts.
 
     ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
-    ``aims``: see ``plan.round_of``. ``store``: its tables are in an object store. A
-    world that went wrong is kept.
+    ``aims``: see ``plan.round_of``. ``beyond``: what of it is beyond this machine. A world that
+    went wrong is kept.
     """
     first, began = tally.rounds, time.monotonic()
     place = folder / f"world-{first}"
     forms = OF_WORLDS[first // ROUNDS_OF_A_WORLD % len(OF_WORLDS)]
     print(", ".join(f"{topic} in {form}" for topic, form in forms.items()), flush=True)
     with (
-        new_world(place, forms, store=store) as world,
+        new_world(place, forms, beyond or Beyond.NOTHING) as world,
         closing(Standby(world, preloaded)) as standby,
     ):
         campaign = Campaign(world, standby, tally, aims)
@@ -92,11 +92,18 @@ class Campaign:
         """So many, with their proofs."""
         for done in range(1, rounds + 1):
             plan = round_of(self._tally.seed, self._tally.rounds, self._aims)
-            self._round(stored(plan, self._tally.seed) if self._world.store else plan)
+            self._round(self._planned(plan))
             self._tally.rounds += 1
             if done == rounds or done % CHECK_EVERY == 0:
                 self._prove()
         self._judge(whole=True)
+
+    def _planned(self, plan: Round) -> Round:
+        store = self._world.store
+        if store is None:
+            return plan
+        found = stored(plan, self._tally.seed)
+        return found if store.cluster is None else clustered(found, self._tally.seed)
 
     def conform(self) -> None:
         """What was traced since this was last asked is a path of the model."""
@@ -193,6 +200,12 @@ class Campaign:
             return self._overtaken(driver)
         if answer is None:
             raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
+        if kill.kind in LOSSES:
+            lost = self._world.lost
+            self._tally.kills[kill.kind] += lost
+            self._world.lost = 0
+            clean(answer, but=self._gave_up(answer))
+            return f"lost {lost} {kill.kind} {kill.detail}"
         task = driver.calls.struck()
         driver.calls.disarm()
         clean(answer, but=self._gave_up(answer) or (_failed(answer) if task else ()))

@@ -1,4 +1,4 @@
-"""A driver that is ready before it is needed: ``python -m tests.faults.campaign.driver DIR``.
+"""A driver that is ready before it is needed: ``python -m tests.faults.campaign.driver DIR FILE``.
 
 Its Spark session is up when it says so; then it does what each line of JSON on its standard
 input orders, and answers with one line: ``run`` (with its environment), ``resume`` or
@@ -14,24 +14,36 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from rivermouth.cluster.session import start_on_cluster
 from rivermouth.config import load
+from rivermouth.config.options import MASTER
 from rivermouth.errors import RivermouthError
 from rivermouth.local.session import BRIEF, start_session
 from rivermouth.run.run import Run
+from rivermouth.run.starting import platform_with
 from rivermouth.write.keys import index
 from tests.lake import Heard
 
 
-def main(folder: str) -> None:
-    """Be ready, then carry out orders until standard input ends."""
+def main(folder: str, file: str) -> None:
+    """Be ready, then carry out orders until standard input ends.
+
+    The configuration in ``file`` says where tasks run.
+    """
     index.LARGE = 16  # these tables are small, and their index has to be on the disk, too
-    session = start_session(Path(folder), {"spark.driver.memory": "1g"}, java_options=BRIEF)
+    settings = {"spark.driver.memory": "1g", **load(Path(file)).spark}
+    if MASTER in settings:
+        session = start_on_cluster(Path(folder), settings)
+    else:
+        session = start_session(Path(folder), settings, java_options=BRIEF)
+    platform = platform_with(session)
     jvm: Any = session._jvm
     _say({"jvm": int(jvm.java.lang.ProcessHandle.current().pid())})
     for line in sys.stdin:
         order = json.loads(line)
         os.environ.update(order["environment"])
-        run = Run(load(Path(order["file"])), session, Path(order["scratch"]), continuous=False)
+        config, scratch = load(Path(order["file"])), Path(order["scratch"])
+        run = Run(config, session, scratch, continuous=False, platform=platform)
         if order["do"] == "run":
             reports = run.pipelines(order["names"], Heard(), threading.Event())
             errors = {each.pipeline: each.error for each in reports}
@@ -58,4 +70,4 @@ def _say(facts: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -54,6 +54,8 @@ class Kill:
     ``point`` (detail ``P6=2*kill``), ``call`` (``java rename 7``: before the 7th), ``time``
     (seconds after the start), ``file`` (``log`` or ``data``: when one appears), ``freeze`` (as
     ``file``, but it is stopped, overtaken, and woken), ``orphan`` (Python alone dies, at a time).
+    On a cluster the driver may live, and another process dies at a time or as ``file``:
+    ``executor``, ``executors``, ``worker``, ``python``; ``retired``: one is asked to end.
     """
 
     kind: str
@@ -135,6 +137,19 @@ def stored(plan: Round, seed: int) -> Round:
             kill = Kill(kind, f"{dice.uniform(0.2, 4):.2f}")
     small = Ways(small=plan.ways.small)
     return replace(plan, kill=kill, ways=small, two=plan.number % 10 == 9)
+
+
+def clustered(plan: Round, seed: int) -> Round:
+    """The plan of a round whose tasks run on a cluster: in three of four the driver lives, and
+    something of the cluster is lost.
+    """
+    turn, kind = divmod(plan.number, 4)
+    if plan.two or kind == 3:
+        return plan
+    dice = random.Random(f"{seed} {plan.number} cluster")
+    lost = ("executor", "worker", "python", "executors", "retired")[(3 * turn + kind) % 5]
+    detail = dice.choice(("data", "log", f"{dice.uniform(0.2, 6):.2f}"))
+    return replace(plan, kill=Kill(lost, detail))
 
 
 def ending_of(seed: int, number: int) -> Fault:

@@ -20,17 +20,18 @@ from tests.processes import ROOT
 class DriverProcess:
     """One ``tests.faults.campaign.driver`` in a process group of its own.
 
-    ``preloaded`` is the library that counts its ``calls`` (see ``calls``); None: they are not.
+    ``file`` is the configuration. ``preloaded`` is the library that counts its ``calls`` (see
+    ``calls``); None: they are not.
     """
 
-    def __init__(self, folder: Path, log: Path, preloaded: Path | None) -> None:
+    def __init__(self, folder: Path, file: Path, log: Path, preloaded: Path | None) -> None:
         folder.mkdir(parents=True)
         self.calls = CallControl(folder / "calls")
         self.counts_calls = preloaded is not None
         watched = self.calls.environment(preloaded) if preloaded else {}
         self._log = log.open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.campaign.driver", str(folder)],
+            [sys.executable, "-m", "tests.faults.campaign.driver", str(folder), str(file)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -28,7 +28,8 @@ class Standby:
         while len(self._drivers) < 2:
             self._born += 1
             folder = self._world.folder / "sessions" / str(self._born)
-            self._drivers.append(DriverProcess(folder, self._world.drivers, self._preloaded))
+            world = self._world
+            self._drivers.append(DriverProcess(folder, world.file, world.drivers, self._preloaded))
         return self._drivers[0]
 
     def besides(self, driver: DriverProcess) -> DriverProcess:

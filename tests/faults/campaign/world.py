@@ -12,7 +12,7 @@ from typing import Any
 from rivermouth.local.broker import Broker
 from tests.faults.campaign.forms import FORMS, JSON, OF_WORLDS
 from tests.faults.campaign.producer import Writer
-from tests.faults.campaign.stores import StoredWorld, stored_world
+from tests.faults.campaign.stores import Beyond, StoredWorld, stored_world
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
 from tests.faults.checker.evidence import Evidence, Place, Watched
@@ -51,6 +51,8 @@ class World(Lake):
     writer: Writer = field(init=False)
     store: StoredWorld | None = field(default=None, kw_only=True)
     """Where the tables are; None: in the folder."""
+    lost: int = field(default=0, kw_only=True)
+    """How many processes of the cluster were killed in this round."""
     cursor: Cursor | None = field(default=None, kw_only=True)
     """What the checker remembers."""
 
@@ -172,15 +174,15 @@ class World(Lake):
 
 
 @contextmanager
-def new_world(folder: Path, forms: Mapping[str, str], *, store: bool = False) -> Iterator[World]:
-    """A world whose broker runs until the block ends; with ``store`` its tables are in one."""
+def new_world(folder: Path, forms: Mapping[str, str], beyond: Beyond) -> Iterator[World]:
+    """A world whose broker runs until the block ends, and what of it is ``beyond``."""
     folder.mkdir(parents=True)
     with Broker(folder / "kafka") as broker, ExitStack() as stack:
         servers = broker.bootstrap_servers
         settings: dict[str, object] = {
             "kafka": {"bootstrap.servers": servers, "ssl.key.password": PASSWORD}
         }
-        stored = stack.enter_context(stored_world(folder / "store")) if store else None
+        stored = stack.enter_context(stored_world(folder / "store", beyond))
         settings |= stored.settings if stored else {}
         world = World(folder, servers, broker, forms, settings=settings, store=stored)
         for topic in TABLES:
