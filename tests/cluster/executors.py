@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from rivermouth.local.standalone import LocalCluster
+from tests.processes import listed
 
 
 def executors(cluster: LocalCluster) -> list[int]:
@@ -26,15 +25,8 @@ def in_python(cluster: LocalCluster) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started and that live; none where it is gone."""
-    return [*_children(pid)] if pid else []
-
-
-def _children(pid: int) -> Iterator[int]:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                yield from map(int, (task / "children").read_text().split())
+    """The processes that a process has started; none where there is no such process."""
+    return [int(each) for each, parent in listed("ppid") if pid and int(parent) == pid]
 
 
 def strike(pids: list[int], number: int = signal.SIGKILL) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -35,13 +37,7 @@ def test_an_answer_that_is_lost_loses_and_doubles_nothing(
 ) -> None:
     topic = f"answers-{mode}-{fault.name.lower()}"
     with between(stored.store.port) as proxy:
-        lake = StoredLake(
-            stored.folder,
-            stored.servers,
-            store=stored.store,
-            prefix=stored.prefix,
-            endpoint=proxy.endpoint,
-        )
+        lake = replace(stored, endpoint=proxy.endpoint)
         lake.topic(topic, PARTITIONS)
         lake.configure(**{mode: MODES[mode].pipeline(topic)})
         number = lake.produce(topic, MODES[mode].records(PER_ROUND, 1, keys=KEYS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -41,13 +41,7 @@ def test_a_commit_that_comes_late_is_no_other_drivers(
     stored: StoredLake, rivermouth_spark: SparkSession
 ) -> None:
     with between(stored.store.port) as proxy:
-        lake = StoredLake(
-            stored.folder,
-            stored.servers,
-            store=stored.store,
-            prefix=stored.prefix,
-            endpoint=proxy.endpoint,
-        )
+        lake = replace(stored, endpoint=proxy.endpoint)
         lake.topic("comes-late")
         lake.configure(late=retrying(append_pipeline("comes-late"), 60))
         records = lake.bids("comes-late", 5)

@@ -145,6 +145,7 @@ def _serve(
     """Run a server of the jars ``name`` until it is to stop."""
     from rivermouth.errors import SetupError
     from rivermouth.local.jars import Downloading, jars
+    from rivermouth.local.server import alive
     from rivermouth.run.text import say
 
     jars(name, progress=Downloading(sys.stderr))
@@ -157,17 +158,9 @@ def _serve(
         for label, text in lines.items():
             typer.echo(f"{label + ':':<{wide}}{text}")
         while not stop.event.wait(0.5):
-            if not _alive(running.pid):
+            if not alive(running.pid):
                 raise SetupError(f"the {name} has ended unexpectedly", remedy=f"Read {running.log}")
     typer.echo("stopped")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def store(port: Port = 0, folder: Folder = None) -> None:

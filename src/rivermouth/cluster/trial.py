@@ -41,9 +41,7 @@ def _tried(session: SparkSession, lake: Lake) -> None:
     place = lake.below("rivermouth", "trial", str(uuid.uuid4()))
     tasks = _TASKS_OF_A_CORE * session.sparkContext.defaultParallelism
     try:
-        rows = session.range(0, tasks, 1, tasks).mapInArrow(
-            _Writes(place), "host STRING, name STRING"
-        )
+        rows = session.range(0, tasks, 1, tasks).mapInArrow(_Writes(place), _TOLD)
         told = [(str(each["host"]), str(each["name"])) for each in rows.collect()]
         there = {*place.names("")}
     except FAULTS as fault:

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from pyspark.core.context import SparkContext
 from rivermouth.local.broker import Broker
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_file, find_java
+from rivermouth.local.server import alive
 from rivermouth.local.session import start_session
 
 _TIMEOUT_S = 300
@@ -118,10 +118,8 @@ def _await_end(pid: int) -> None:
     """End a JVM and wait until it has written its classes: longer than a broker's end may take."""
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _TIMEOUT_S
-    with suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.kill(pid, 0)
-            time.sleep(0.1)
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 _EXERCISES = {"spark": _exercise_spark, "broker": _exercise_broker}

@@ -48,6 +48,15 @@ def accepts(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
+def alive(pid: int) -> bool:
+    """Whether there is a process of this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 Block = TypeVar("Block", bound="Running")
 
 

@@ -156,7 +156,6 @@ def begun(
     java = find_java()
     os.environ.update(java_environ(os.environ), JAVA_HOME=str(java.home))
     os.environ.pop("SPARK_HOME", None)
-    named, os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON"), python
     # What a killed JVM leaves goes with the folder, see ``remove_dead``.
     temporary = shlex.quote(f"-Djava.io.tmpdir={own}")
     archive = " ".join(archive_options(java, classpath))
@@ -169,8 +168,9 @@ def begun(
         **DELTA,
         **settings,
     }
-    _start_jvm(every, scratch / "spark.log")
+    named, os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON"), python
     try:
+        _start_jvm(every, scratch / "spark.log")
         session = SparkSession.builder.config(map={**every}).getOrCreate()
     finally:  # the context keeps it; to the next one it would be a word of the user
         if named is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rivermouth.errors import MissingPackage
 from rivermouth.local.java import find_java, java_environ
-from rivermouth.local.server import HOST, Server, Serving, accepts, free_port
+from rivermouth.local.server import HOST, Server, Serving, accepts, alive, free_port
 
 _DEPLOY = "org.apache.spark.deploy"
 _BRIEF = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -87,7 +87,7 @@ class LocalCluster(Serving):
     def start_worker(self, number: int, *, timeout_seconds: float = 120.0) -> None:
         """Start a worker if it does not run, and return when it is registered."""
         worker, folder = self.workers[number], self.directory / f"worker-{number}"
-        if worker.pid and _lives(worker.pid):
+        if worker.pid and alive(worker.pid):
             return
         worker.stop()
         host = _host(number)
@@ -127,11 +127,3 @@ def _spark_home() -> Path:
     if found is None or found.origin is None:
         raise MissingPackage("this needs Spark, and pyspark is not installed")
     return Path(found.origin).parent
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
