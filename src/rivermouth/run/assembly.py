@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from rivermouth.write.rows import Rows
 
 
+_IMPORTING = threading.Lock()
+"""Two pipelines that begin at once would make a folder each, and Spark new workers for each."""
+
+
 @dataclass(frozen=True)
 class Assembly:
     """What the pipelines of one run share.
@@ -301,11 +305,12 @@ class Assembly:
         """Let tasks import the modules that the driver imports from beside the configuration."""
         if not self.platform.has(Capability.JVM):
             return
-        for folder in taken_from(self.config):
-            if self.platform.has(Capability.ONE_HOST):
-                import_from(session, importing_from(self.scratch / "imports", folder))
-            else:
-                session.sparkContext.addPyFile(str(zipped(self.scratch / "imports", folder)))
+        with _IMPORTING:
+            for folder in taken_from(self.config):
+                if self.platform.has(Capability.ONE_HOST):
+                    import_from(session, importing_from(self.scratch / "imports", folder))
+                else:
+                    session.sparkContext.addPyFile(str(zipped(self.scratch / "imports", folder)))
 
     def staging(self, pipeline: str) -> AbstractContextManager[Path]:
         """A folder of this run; on this machine a locked one, which no other process removes."""
