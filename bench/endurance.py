@@ -1,6 +1,6 @@
 """What must not grow: with the history, with the partitions, with one bad record, with the rows.
 
-    python bench/endurance.py [--only start|entries|batch|bad|verify] [--rounds 3] [--small]
+    python -m bench.endurance [--only start|stored|entries|batch|bad|verify] [--rounds 3] [--small]
 
 Each ratio is to a baseline in the same run, in turns; medians over the rounds. Progress is told on
 standard error. The last line is JSON with these figures:
@@ -8,6 +8,7 @@ standard error. The last line is JSON with these figures:
 - ``start_s_1k``, ``start_s_100k``: how long the product takes to open a pipeline whose table has so
   many commits, in a new process each time, from the call with a Spark session to the open pipeline;
 - ``start_mb_100k``: the most memory that the driver's Python has had then, without its JVM;
+- ``stored_…``: the same where the table lies in an object store, 20 ms a request;
 - ``entry_bytes_2000``: the entry of a batch that moves 2,000 partitions, whose numbers are large;
 - ``batch_ratio_2000``: the time of a batch over 2,000 partitions, divided by that over 4;
 - ``bad_record_ratio``: the time of a batch with one bad record, divided by that of a clean one;
@@ -28,9 +29,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from bids import bid
 from long_log import lengthen, newest_entry
@@ -38,22 +41,59 @@ from measured import Figures, Sizes, compared, drained, fill_topic, order, say
 from peer import Peer, peak_mb
 
 from rivermouth.local.broker import Broker
+from rivermouth.local.s3 import BUCKET, LocalS3
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.testing import produce
+from tests.stores.proxy import Trouble, between
 
 SMALL = Sizes(1, 20, 200, 3, 20_000, 2, 4, 40, 100_000)
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where the tables of a configuration lie: as files below ``files``, and what it says."""
+
+    files: Path
+    says: Mapping[str, Any] = field(default_factory=dict)
+
+
 def start(sizes: Sizes, folder: Path) -> Figures:
     """Open pipelines with a short and with a long log, each in a new process."""
+    return _started(sizes, folder, lambda topic: _Place(folder / topic))
+
+
+def stored(sizes: Sizes, folder: Path) -> Figures:
+    """The same in an object store, whose objects are files here."""
+    with LocalS3() as store, between(store.port) as proxy:
+        storage = {**store.options, "endpoint": proxy.endpoint}
+
+        def place(topic: str) -> _Place:
+            where = {"warehouse": f"{store.address}/{topic}", "storage": storage}
+            return _Place(store.objects / BUCKET / topic, {"where": where})
+
+        found = _started(sizes, folder, place, lambda: proxy.set(Trouble(delay_s=0.02)))
+    return {f"stored_{name}": figure for name, figure in found.items()}
+
+
+def _started(
+    sizes: Sizes,
+    folder: Path,
+    place: Callable[[str], _Place],
+    filled: Callable[[], object] = lambda: None,
+) -> Figures:
+    """``filled`` is called when the tables are there, before what is measured."""
     seconds: dict[int, list[float]] = {sizes.short_log: [], sizes.long_log: []}
     mb: list[float] = []
     with Broker(folder / "kafka") as broker:
         peer = Peer("ours")
-        orders = {commits: _with_log(sizes, broker, peer, folder, commits) for commits in seconds}
+        orders = {
+            commits: _with_log(sizes, broker, peer, folder / f"bids-{commits}", commits, place)
+            for commits in seconds
+        }
         peer.close()
+        filled()
         for turn in range(sizes.rounds):
             for commits in seconds if turn % 2 else reversed(seconds):
                 answer = drained(orders[commits])
@@ -67,12 +107,17 @@ def start(sizes: Sizes, folder: Path) -> Figures:
 
 
 def _with_log(
-    sizes: Sizes, broker: Broker, peer: Peer, folder: Path, commits: int
+    sizes: Sizes,
+    broker: Broker,
+    peer: Peer,
+    folder: Path,
+    commits: int,
+    place: Callable[[str], _Place],
 ) -> dict[str, Any]:
     """The order to open a pipeline that has read all of its topic, in so many commits."""
-    topic, partitions = f"bids-{commits}", sizes.log_partitions
-    table = folder / topic / "bronze" / "bids"
-    drain = order(broker, topic, table, 100_000_000)
+    topic, partitions, lies = folder.name, sizes.log_partitions, place(folder.name)
+    drain = order(broker, topic, folder / "bronze" / "bids", 100_000_000) | dict(lies.says)
+    table = lies.files / "bronze" / "bids"
     began, value = time.monotonic(), bid(0, random.Random(7))
 
     def add(records: int) -> None:
@@ -157,7 +202,7 @@ def verify(sizes: Sizes, folder: Path) -> Figures:
 
 
 SECTIONS: Mapping[str, Callable[[Sizes, Path], Figures]] = {
-    each.__name__: each for each in (start, entries, batch, bad, verify)
+    each.__name__: each for each in (start, stored, entries, batch, bad, verify)
 }
 
 

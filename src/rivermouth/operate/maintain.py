@@ -44,6 +44,7 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.spark.errors import translate
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.lake import in_bucket
 from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.ledger import read_ledger
@@ -322,7 +323,7 @@ class _Table:
 
     def by_spark(self) -> Address:
         """Where Spark finds it. Raises StoreRefused for one in an object store."""
-        if self.store is not None and self.store.folder is None:
+        if self.store is not None and in_bucket(self.store):
             raise StoreRefused.of_spark(self.store.where, "it asks for more than is understood")
         return self.address
 

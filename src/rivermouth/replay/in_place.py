@@ -30,6 +30,7 @@ from rivermouth.replay.request import Bound, ReplayFacts, decoded
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.committer import Committer
 from rivermouth.run.steps import Steps
+from rivermouth.storage.lake import in_bucket
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
@@ -124,7 +125,7 @@ class InPlace:
     ) -> Replayed:
         """Show to ``agree`` what would change, and do that if it says so and rows would change."""
         at, pipeline = self._at, self._at.pipeline
-        if self._shared.lake is not None and self._shared.lake.folder is None:
+        if in_bucket(self._shared.lake):
             raise ReplayRefused(
                 "a replay in place is a MERGE of Spark, which commits nothing in an object store",
                 where=at.where,

@@ -27,6 +27,7 @@ from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
 from rivermouth.replay.request import Bound, ReplayFacts, decoded
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.tables import literal, table_property
+from rivermouth.storage.lake import in_bucket
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.tables import check_target, create_by_commit, create_target, no_rows
 from rivermouth.write.evaluation import grouped_counts
@@ -50,7 +51,7 @@ class IntoTable:
         self._session = shared.session
         store = None if shared.lake is None else shared.lake.store(into)
         # In a folder Spark writes it; in an object store it does not.
-        self._store = None if store is None or store.folder is not None else store
+        self._store = store if in_bucket(store) else None
 
     def replay(
         self, begin: Bound, end: Bound | None, agree: Callable[[ReplayPlan], bool]

@@ -206,14 +206,15 @@ def ranges(
     until: EntryBound = None,
     *,
     spark: SparkSession | None = None,
+    secrets: Secrets = unresolved,
 ) -> tuple[RecordedRanges, ...]:
     """The ledger entries in effect from ``since`` to before ``until``, in the order of sequence.
 
     A bound is the sequence of an entry, or the time of a commit with its zone. Without ``since``
     they begin with the first entry that the table's log still holds. Entries that were rolled back
-    are not among them. There are none before the first run. Tables in a folder are read without
-    Spark, those in a catalog through ``spark``. With a sequence as ``since`` the log is read back
-    only so far, else all of it.
+    are not among them. There are none before the first run. Tables in files are read without Spark,
+    those in a catalog through ``spark``; ``secrets`` reads what the keys of a bucket name. With a
+    sequence as ``since`` the log is read back only so far, else all of it.
 
     Raises RangesRefused for a pipeline that is not configured, bounds that make no sense, entries
     that the log no longer holds, and a catalog without ``spark``; LedgerBroken and TableUndone
@@ -221,7 +222,7 @@ def ranges(
     """
     chosen = configured(config, pipeline)
     _check_bounds(since, until)
-    return recorded_in(_log(config, chosen, spark), chosen, since, until)
+    return recorded_in(_log(config, chosen, spark, secrets), chosen, since, until)
 
 
 def recorded_in(
@@ -253,9 +254,11 @@ def recorded_in(
     )
 
 
-def _log(config: Config, pipeline: Pipeline, spark: SparkSession | None) -> LedgerLog:
+def _log(
+    config: Config, pipeline: Pipeline, spark: SparkSession | None, secrets: Secrets
+) -> LedgerLog:
     if not isinstance(config.warehouse, Catalog):
-        return ledger_of(Lake.of(config), pipeline).log
+        return ledger_of(Lake.of(config, secrets), pipeline).log
     if spark is None:
         raise RangesRefused(
             "a ledger in a catalog is read through Spark",

@@ -39,7 +39,7 @@ from rivermouth.schemas.known import KnownSchemas, schemas_of, with_schemas
 from rivermouth.source.batches import kafka_options
 from rivermouth.spark.session import Spark, import_from
 from rivermouth.spark.tables import Address
-from rivermouth.storage.lake import Lake
+from rivermouth.storage.lake import Lake, in_bucket
 from rivermouth.warehouse.lake.retry_notes import RetryNotes
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import (
@@ -107,7 +107,7 @@ class Assembly:
         creating = {each: threading.Lock() for each in tables}
         spark = Spark.of(session)
         warehouse = warehouse_of(config, spark, secrets)
-        if warehouse.lake is not None and warehouse.lake.folder is None:
+        if in_bucket(warehouse.lake):
             platform = platform.with_store()
         return Assembly(config, spark, scratch, platform, secrets, warehouse, creating)
 

@@ -12,6 +12,7 @@ from rivermouth.errors import LogUnreadable, RivermouthError
 from rivermouth.errors.store import StoreRefused
 from rivermouth.protocol.ways import Definition, why_not
 from rivermouth.spark.tables import Address
+from rivermouth.storage.lake import in_bucket
 from rivermouth.warehouse.delta.creation import Schema
 from rivermouth.warehouse.delta.log import DeltaLog
 from rivermouth.warehouse.ledger import read_ledger
@@ -45,9 +46,8 @@ def prepared(
     address = shared.warehouse.address(pipeline.target.table)
     there = definition_of(store.log)
     files = None if shared.lake is None else shared.lake.store(pipeline.target.table)
-    in_bucket = files is not None and files.folder is None
     # A session that runs commits to a folder, too, and its commits and ours are not exact.
-    own = in_bucket or shared.spark.started is None
+    own = in_bucket(files) or shared.spark.started is None
     if there is None:
         if files is not None and own and not why_by_spark(pipeline, shared.config.spark):
             create_by_commit(pipeline, files)
@@ -59,7 +59,7 @@ def prepared(
     new = _new_columns(pipeline, schema, store)
     check_schema(pipeline, address, grown(schema, new))
     reason = "" if there is None else why_not(there)
-    if in_bucket and reason:
+    if in_bucket(files) and reason:
         raise StoreRefused.of_spark(pipeline.name, reason)
     if new and files is not None and own and not reason:
         add_by_commit(files, new, attempts)

@@ -90,6 +90,11 @@ class Lake:
         return "/".join(filter(None, (self.prefix.rstrip("/"), *names)))
 
 
+def in_bucket(tables: Lake | Store | None) -> bool:
+    """Whether they lie in an object store: not in a folder, nor in a catalog, which is None."""
+    return tables is not None and tables.folder is None
+
+
 def _revealed(options: Mapping[str, Secret], read: Callable[[], Secrets]) -> dict[str, str]:
     return {name: _plain(value, read) for name, value in options.items()}
 

@@ -24,6 +24,7 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.spark.session import Spark
 from rivermouth.spark.tables import Address
+from rivermouth.storage.lake import in_bucket
 from rivermouth.warehouse.quarantine import QuarantineTable
 
 if TYPE_CHECKING:  # commits of entries alone load nothing of Spark
@@ -220,7 +221,7 @@ class Site:
     @property
     def in_bucket(self) -> bool:
         """Whether the tables lie in an object store, which Spark itself does not see."""
-        return self.store is not None and self.store.folder is None
+        return in_bucket(self.store)
 
     def coalesced(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.
