@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from tests.builders import TOPIC
 from tests.faults.model.configurations import OBJECTS
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.recorder import Recorder, as_dict, work
@@ -57,6 +58,28 @@ def test_an_entry_may_be_in_the_offsets_table_though_the_answer_was_lost(
     story.projected = 2
     story.opened().planned((0, 5, 8)).wrote((0, 5, 8)).as_files().settled()
     assert (story.check(OBJECTS) == []) == allowed
+
+
+@pytest.mark.parametrize("told", [0, 1, 2, 3])
+def test_a_look_may_be_told_after_what_another_driver_then_did(told: int) -> None:
+    """``told``: how many of the three lines at the end of the batch come before it."""
+    story = born().planned((0, 0, 5)).announced((0, 0, 5))
+    before, ended = story.version, len(story.lines)
+    story.landed().as_files().settled()
+    old = {"version": before, "sequence": 1, "standing": 1, "projected": 1}
+    story.opened("b", position={TOPIC: {"0": 0}}, **old)
+    story.lines.insert(ended + told, story.lines.pop())
+    story.said("plan", "b", kind="batch", sequence=2, ranges=[[TOPIC, 0, 0, 4]])
+    assert story.check(OBJECTS) == []
+
+
+def test_a_look_that_began_after_a_commit_shows_it() -> None:
+    story = born().planned((0, 0, 5))
+    story.opened("b").said("close", "b")
+    old = {"version": story.version, "sequence": 1, "standing": 1, "position": {TOPIC: {"0": 0}}}
+    story.wrote((0, 0, 5)).as_files().ended()
+    story.said("halt", "b", code="RM301").opened("b", **old)
+    assert "open reads version 1; 2 was there before it" in story.check(OBJECTS)[0]
 
 
 def test_in_a_folder_no_commit_comes_late() -> None:

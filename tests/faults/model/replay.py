@@ -218,7 +218,7 @@ class Replay(Starting):
     def _comes_late(self, commit: object) -> bool:
         """Whether a commit is there only after somebody has read that it is not."""
         version = self.versions.get(commit, -1)
-        later = (each for each in self.lines if each.number > self.line.number)
+        later = (each for each in self.lines if each.turn > self.line.turn)
         return any(int(each.facts.get("version", version)) < version for each in later)
 
     def _read_back(self, line: Line) -> None:
@@ -260,7 +260,7 @@ class Replay(Starting):
         """The write of an entry to the offsets table failed, but it may stand: the answer was lost.
         The next one who opens the pipeline tells.
         """
-        later = (each for each in self.lines if each.number > line.number and each.step == "open")
+        later = (each for each in self.lines if each.turn > line.turn and each.step == "open")
         said = next((int(each.facts["projected"]) for each in later), 0)
         if said > projected(self.state.table.offsets):
             for step in (("hand_over", d), ("project", d, said)):

@@ -191,7 +191,7 @@ class Stage:
         They may have moved the offsets table, up to an entry, and died before they could say so.
         """
         for d, name in enumerate(self.names):
-            if max(each.number for each in self.lines if each.process == name) < line.number:
+            if max(each.turn for each in self.lines if each.process == name) < line.turn:
                 if projected_silently:
                     self.state = self.apply(("project", d, projected_silently)) or self.state
                 self.crash(d)

@@ -103,7 +103,7 @@ class Starting(Stage):
     def _mine(self) -> Iterator[Line]:
         """What the driver that speaks says later."""
         mine = (each for each in self.lines if each.process == self.line.process)
-        return (each for each in mine if each.number > self.line.number)
+        return (each for each in mine if each.turn > self.line.turn)
 
     def _claim_commit(self, d: int) -> None:
         planned = self.state.drivers[d].planned

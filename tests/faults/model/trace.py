@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.faults.model.state import (
@@ -44,13 +44,17 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Line:
-    """One step of one process. ``facts`` are the fields that belong to the step."""
+    """One step of one process. ``facts`` are the fields that belong to the step.
+
+    ``number`` says where it stands in the trace, and ``turn`` when it came to pass, among all.
+    """
 
     number: int
     process: str
     pipeline: str
     step: str
     facts: Mapping[str, Any]
+    turn: int = 0
 
     def range_of(self, place: Place) -> tuple[int, int] | None:
         """The range that the step names for a partition."""
@@ -141,7 +145,7 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Line], list[str]]:
             problems.append(f"line {number}: not a step: {text[:80].strip()}")
             continue
         if names[2] in STEPS:
-            found.append(Line(number, *names, facts))
+            found.append(Line(number, *names, facts, number))
         else:
             problems.append(f"line {number}: there is no step {names[2]!r}")
     return found, problems
@@ -159,6 +163,31 @@ def read_commits(commits: Sequence[Mapping[str, Any]], pipeline: str) -> list[Lo
         as_files = bool(each.get("as_files"))
         read.append(LogCommit(version, operation, parameters, entry if ours else None, as_files))
     return read
+
+
+def by_looks(lines: Sequence[Line], commits: Iterable[LogCommit]) -> list[Line]:
+    """The lines of drivers that may work at once, in turns.
+
+    A look at the log and the offsets table is told once it is over, and another driver may have
+    told meanwhile what came after it. So its turn is before all that others tell of later versions
+    and entries.
+    """
+    versions, found = {each.id: each.version for each in commits if each.entry}, list[Line]()
+
+    def is_later(line: Line, look: Line) -> bool:
+        if line.step == "project":
+            sequence = int(line.facts["sequence"])
+            return sequence > int(look.facts.get("projected", sequence))
+        landed = versions.get(line.facts.get("commit"), -1) if line.step == "returned" else -1
+        return max(landed, int(line.facts.get("version", -1))) > int(look.facts["version"])
+
+    for line in lines:
+        at = len(found)
+        if line.step in ("open", "read_back"):
+            own = (n for n in range(at, 0, -1) if found[n - 1].process == line.process)
+            at = next((n for n in range(next(own, 0), at) if is_later(found[n], line)), at)
+        found.insert(at, line)
+    return [replace(each, turn=turn) for turn, each in enumerate(found, 1)]
 
 
 def places(lines: Iterable[Line], commits: Iterable[LogCommit]) -> list[Place]:
