@@ -142,6 +142,7 @@ class Campaign:
             self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
         with self._troubled(dice):
             outcome = self._both(plan) if plan.two else self._killed_run(plan)
+            done += [self._one_more(each, dice) for each in plan.more]
         names = ", ".join(done) or "no fault"
         seconds = time.monotonic() - began
         print(f"{plan.number:5} {outcome:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
@@ -185,13 +186,24 @@ class Campaign:
         else:
             self._tally.halts[REFUSED] += 1
 
+    def _one_more(self, kill: Kill, dice: random.Random) -> str:
+        """More records, and one more death."""
+        self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
+        if kill.kind != "guest":
+            return self._killed(self._standby.next(), kill)
+        with self._standby.guest() as driver:
+            return self._killed(driver, kill)
+
     def _killed_run(self, plan: Round) -> str:
         driver, kill = self._standby.next(), plan.kill
         if kill.kind == "call" and not driver.counts_calls:
             kill = Kill("time", "1.5")
+        return self._killed(driver, kill, plan.ways.amid)
+
+    def _killed(self, driver: DriverProcess, kill: Kill, amid: Sequence[str] = ()) -> str:
         driver.await_session()
         look = armed(kill, driver, self._world)
-        look = altering(map(self._world.table, plan.ways.amid), look)
+        look = altering(map(self._world.table, amid), look)
         self._standby.give(driver, "run", PIPELINES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone

@@ -1,8 +1,8 @@
 """A driver that is ready before it is needed: ``python -m tests.faults.campaign.driver DIR FILE``.
 
-Its Spark session is up when it says so; then it does what each line of JSON on its standard
-input orders, and answers with one line: ``run`` (with its environment), ``resume`` or
-``accept-deletes``.
+Its Spark session is up when it says so, or that of another one to which it is to attach. Then it
+does what each line of JSON on its standard input orders, and answers with one line: ``run`` (with
+its environment), ``resume``, ``accept-deletes``, or ``lend`` its JVM until the next line.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rivermouth.local.session import BRIEF, start_session
 from rivermouth.run.run import Run
 from rivermouth.run.starting import platform_with
 from rivermouth.write.keys import index
+from tests.attached import attach, gateway, is_attached
 from tests.lake import Heard
 
 
@@ -32,15 +33,24 @@ def main(folder: str, file: str) -> None:
     """
     index.LARGE = 16  # these tables are small, and their index has to be on the disk, too
     settings = {"spark.driver.memory": "1g", **load(Path(file)).spark}
-    if MASTER in settings:
+    if is_attached():
+        session = attach()
+    elif MASTER in settings:
         session = start_on_cluster(Path(folder), settings)
     else:
         session = start_session(Path(folder), settings, java_options=BRIEF)
     platform = platform_with(session)
     jvm: Any = session._jvm
-    _say({"jvm": int(jvm.java.lang.ProcessHandle.current().pid())})
+    own = os.getpid() if is_attached() else int(jvm.java.lang.ProcessHandle.current().pid())
+    _say({"jvm": own})
     for line in sys.stdin:
         order = json.loads(line)
+        if order["do"] == "lend":
+            with gateway(session) as there:
+                _say(dict(there))
+                sys.stdin.readline()
+            _say({"codes": {}})
+            continue
         os.environ.update(order["environment"])
         config, scratch = load(Path(order["file"])), Path(order["scratch"])
         run = Run(config, session, scratch, continuous=False, platform=platform)

@@ -51,7 +51,7 @@ def _sign(detail: str, world: World) -> Look:
 
 def failpoints(kill: Kill) -> str:
     """What RIVERMOUTH_FAILPOINTS must say."""
-    return kill.detail if kill.kind == "point" else ""
+    return kill.detail if kill.kind in ("point", "guest") else ""
 
 
 def armed(kill: Kill, driver: DriverProcess, world: World) -> Look:
@@ -61,7 +61,7 @@ def armed(kill: Kill, driver: DriverProcess, world: World) -> Look:
     if kill.kind == "call":
         program, call, count = kill.detail.split()
         driver.calls.arm(program, call, int(count))
-    if kill.kind in ("call", "point"):
+    if kill.kind in ("call", "point", "guest"):
         return lambda: False
     frozen = kill.kind == "freeze"
 

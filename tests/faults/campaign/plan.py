@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.attached import ALIVE
 from tests.faults.campaign import endings, faults, operating
 from tests.faults.campaign.world import PIPELINES, TABLES
 
@@ -36,8 +37,12 @@ CALLS = tuple(
 )
 OF_STORES = ("P16", "P17", "P18", "P22", "P6", "P12", "P3")
 """Points around a commit."""
+_MORE = 3
+"""So many more processes die in each round beyond one machine."""
 UNDOING = ("restore", "truncate")
 HARMLESS = tuple(each for each in faults.DEEDS if each not in UNDOING)
+LOST = ("executor", "worker", "python", "executors", "retired")
+"""What a cluster loses while its driver lives."""
 ENDINGS = (*endings.DEEDS,)
 """What a world ends with: nothing can go on behind it."""
 OPERATIONS = (*operating.DEEDS,)
@@ -56,6 +61,7 @@ class Kill:
     ``file``, but it is stopped, overtaken, and woken), ``orphan`` (Python alone dies, at a time).
     On a cluster the driver may live, and another process dies at a time or as ``file``:
     ``executor``, ``executors``, ``worker``, ``python``; ``retired``: one is asked to end.
+    ``guest``: a driver dies at a point, as ``point``, and its JVM and its tasks live on.
     """
 
     kind: str
@@ -107,6 +113,8 @@ class Round:
     ways: Ways = Ways()
     two: bool = False
     """Two drivers work at once, and none dies."""
+    more: tuple[Kill, ...] = ()
+    """What dies after that: drivers that work in the JVM of another one, or more of a cluster."""
 
 
 def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
@@ -125,7 +133,8 @@ def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
 
 def stored(plan: Round, seed: int) -> Round:
     """The plan of a round whose tables are in an object store: no commit is Spark's, and the
-    calls of a process change no table. In every tenth round two drivers work at once.
+    calls of a process change no table. In every tenth round two drivers work at once. In each one
+    some more drivers die, at one of the points at which their JVM may live on.
     """
     dice, kill = random.Random(f"{seed} {plan.number} store"), plan.kill
     if kill.kind == "call":
@@ -135,8 +144,10 @@ def stored(plan: Round, seed: int) -> Round:
             kill = Kill("point", f"{kind}={dice.randint(1, 3)}*kill")
         else:
             kill = Kill(kind, f"{dice.uniform(0.2, 4):.2f}")
+    alive = [each for each in POINTS if each in ALIVE]
+    more = tuple(Kill("guest", f"{dice.choice(alive)}=1*kill") for _ in range(_MORE))
     small = Ways(small=plan.ways.small)
-    return replace(plan, kill=kill, ways=small, two=plan.number % 10 == 9)
+    return replace(plan, kill=kill, ways=small, two=plan.number % 10 == 9, more=more)
 
 
 def clustered(plan: Round, seed: int) -> Round:
@@ -144,12 +155,15 @@ def clustered(plan: Round, seed: int) -> Round:
     something of the cluster is lost.
     """
     turn, kind = divmod(plan.number, 4)
-    if plan.two or kind == 3:
-        return plan
     dice = random.Random(f"{seed} {plan.number} cluster")
-    lost = ("executor", "worker", "python", "executors", "retired")[(3 * turn + kind) % 5]
-    detail = dice.choice(("data", "log", f"{dice.uniform(0.2, 6):.2f}"))
-    return replace(plan, kill=Kill(lost, detail))
+
+    def lost(number: int) -> Kill:
+        detail = dice.choice(("data", "log", f"{dice.uniform(0.2, 6):.2f}"))
+        return Kill(LOST[number % len(LOST)], detail)
+
+    first = plan.kill if plan.two or kind == 3 else lost(3 * turn + kind)
+    more = tuple(lost(plan.number + number) for number in range(1, _MORE))
+    return replace(plan, kill=first, more=more)
 
 
 def ending_of(seed: int, number: int) -> Fault:

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.faults.campaign.calls import CallControl
@@ -21,10 +22,18 @@ class DriverProcess:
     """One ``tests.faults.campaign.driver`` in a process group of its own.
 
     ``file`` is the configuration. ``preloaded`` is the library that counts its ``calls`` (see
-    ``calls``); None: they are not.
+    ``calls``); None: they are not. ``host`` tells of the JVM in which it works, see
+    ``tests.attached``; empty: it has its own.
     """
 
-    def __init__(self, folder: Path, file: Path, log: Path, preloaded: Path | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        file: Path,
+        log: Path,
+        preloaded: Path | None,
+        host: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         folder.mkdir(parents=True)
         self.calls = CallControl(folder / "calls")
         self.counts_calls = preloaded is not None
@@ -36,7 +45,7 @@ class DriverProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
-            env={**os.environ, **watched},
+            env={**os.environ, **watched, **host},
             cwd=ROOT,
         )
         assert self._process.stdout

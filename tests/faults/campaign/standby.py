@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,27 @@ class Standby:
         """The other driver."""
         return next(each for each in self._drivers if each is not driver)
 
+    @contextmanager
+    def guest(self) -> Iterator[DriverProcess]:
+        """One more driver, in the JVM of the one whose turn it is; it has ended with the block."""
+        host = self.next()
+        host.order({"do": "lend"})
+        there = host.answer(PATIENCE_S)
+        if there is None:
+            raise Violated("a driver does not lend its JVM")
+        self._born += 1
+        folder = self._world.folder / "sessions" / str(self._born)
+        guest = DriverProcess(folder, self._world.file, self._world.drivers, None, there)
+        try:
+            yield guest
+        finally:
+            guest.end()
+            host.order({})
+            host.answer(PATIENCE_S)
+
     def lose(self, driver: DriverProcess) -> None:
         """A driver has died: what is left of it ends, and the other one takes its place."""
-        self._drivers.remove(driver)
+        self._drivers = [each for each in self._drivers if each is not driver]
         driver.end()
 
     def order(

@@ -58,8 +58,8 @@ class StoredWorld:
 
     def trouble(self, dice: random.Random) -> Trouble:
         """Some requests meet a fault; commits more often than others."""
-        rate = dice.choice((0.0, 0.01, 0.03, 0.1))
-        return Trouble(seed=str(dice.random()), rate=rate, commits=0.3 if rate else 0.0)
+        rate = dice.choice((0.0, 0.01, 0.02, 0.05))
+        return Trouble(seed=str(dice.random()), rate=rate, commits=0.15 if rate else 0.0)
 
 
 @contextmanager
