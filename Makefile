@@ -4,6 +4,8 @@ PYTHON ?= python3
 # they kill and start, so two cores serve three workers.
 WORKERS ?= 3
 BIN := .venv/bin
+# Some machines forbid it: then each of the many processes of the tests would compile all modules.
+unexport PYTHONDONTWRITEBYTECODE
 READERS := build/readers
 UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
@@ -87,7 +89,7 @@ bench-decode: setup ## Compare the strict JSON decoder with Spark's from_json
 	@$(BIN)/python bench/decode.py --rounds $(or $(ROUNDS),5)
 
 bench-endurance: setup ## What must not grow: with history, partitions, a bad record, rows
-	@$(BIN)/python bench/endurance.py --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -m bench.endurance --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 
 bench-longrun: setup ## Upserts with compaction beside them: BATCHES=n KEYS=n ROWS=n
 	@$(BIN)/python bench/longrun.py --batches $(or $(BATCHES),10000) --keys $(or $(KEYS),10000) \

@@ -116,8 +116,8 @@ def _with_log(
 ) -> dict[str, Any]:
     """The order to open a pipeline that has read all of its topic, in so many commits."""
     topic, partitions, lies = folder.name, sizes.log_partitions, place(folder.name)
-    drain = order(broker, topic, folder / "bronze" / "bids", 100_000_000) | dict(lies.says)
     table = lies.files / "bronze" / "bids"
+    drain = order(broker, topic, table, 100_000_000)
     began, value = time.monotonic(), bid(0, random.Random(7))
 
     def add(records: int) -> None:
@@ -133,7 +133,7 @@ def _with_log(
     peer.drain(drain)  # the offsets table catches up
     newest = newest_entry(table, "bids").entry.sequence
     say(f"start: a log of {newest:,} entries, after {time.monotonic() - began:.0f} s")
-    return drain
+    return drain | {"table": str(folder / "bronze" / "bids"), **lies.says}
 
 
 def entries(sizes: Sizes, folder: Path) -> Figures:

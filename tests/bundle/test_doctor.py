@@ -288,7 +288,7 @@ def test_a_folder_is_no_warehouse_there(world: World) -> None:
     checks = world.checks()
     [failed] = [check for check in checks if not check.ok]
     assert failed.name == "warehouse"
-    assert failed.found.endswith("/lake is a folder, not a catalog")
+    assert failed.found.endswith("/lake is no catalog")
     assert [check.name for check in checks][-4:] == ["secrets kafka", "secrets tls", *ANY]
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
-from rivermouth.errors import LogUnreadable
+from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.local.s3 import LocalS3
 from rivermouth.storage.store import STORE_FAULTS, Store
 from rivermouth.warehouse.delta.actions import Commit, schema_of
 from rivermouth.warehouse.delta.creation import creation
-from rivermouth.warehouse.delta.log import DeltaLog
+from rivermouth.warehouse.delta.log import DeltaLog, path_of
 from tests.stores.lake import lake_in
 from tests.stores.proxy import Fault, Proxy, Trouble, between
 
@@ -66,6 +68,23 @@ def test_what_a_broken_look_has_asked_ahead_is_asked_again(
     other.follow()
     assert other.commit(Commit("WRITE", said="of another"))
     assert [each.user_metadata for each in log.commits_after(0)] == ["of another"]
+
+
+def test_a_long_log_is_asked_ahead_and_what_is_wrong_counts_only_where_somebody_comes_to_it(
+    store: Store, proxy: Proxy
+) -> None:
+    log = made(store)
+    for each in range(1, 200):
+        store.put(path_of(each), b'{"commitInfo":{"userMetadata":"%d"}}' % each)
+    store.put(path_of(180), b"torn")
+    with proxy.troubled(Trouble(delay_s=0.05)):
+        began = time.monotonic()
+        found = [each.version for each in islice(log.commits_after(0), 179)]
+        seconds = time.monotonic() - began
+    assert found == [*range(1, 180)]
+    assert seconds < 179 * 0.05 / 4
+    with pytest.raises(LedgerBroken):
+        [*log.commits_after(170)]
 
 
 @pytest.mark.short(("fault",), {(Fault.UNANSWERED,), (Fault.CONFLICT,)})

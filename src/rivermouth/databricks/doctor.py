@@ -109,8 +109,8 @@ def check_workspace(
     if isinstance(config.warehouse, Catalog):
         yield from _securables(workspace, config, config.warehouse)
     else:
-        fix = "Write warehouse: {catalog: …} instead of a folder"
-        yield Check("warehouse", False, f"{config.warehouse} is a folder, not a catalog", fix)
+        fix = "Write warehouse: {catalog: …}: jobs, dashboard and alerts ask Unity Catalog"
+        yield Check("warehouse", False, f"{config.warehouse} is no catalog", fix)
     yield from check_sends(config, asked_platform(workspace.client, cluster, environ))
     for scope, names in groupby(config.kafka.secret_names, lambda name: name.scope):
         yield workspace.scope(scope, names)

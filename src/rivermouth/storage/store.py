@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 STORE_FAULTS = (OSError,)
 """What a store raises where it does not answer, or refuses."""
+AT_ONCE = 32
+"""A bucket is asked so many things at a time at the most."""
 _TRIES = 3
 """A store may say that an object is being created, and then there is none."""
 
@@ -233,7 +235,7 @@ class Store:
 @cache
 def _waiting() -> ThreadPoolExecutor:
     """The threads of this process that wait for answers."""
-    return ThreadPoolExecutor(32, "store")
+    return ThreadPoolExecutor(AT_ONCE, "store")
 
 
 class Upload:

@@ -223,12 +223,13 @@ class Site:
         """Whether the tables lie in an object store, which Spark itself does not see."""
         return in_bucket(self.store)
 
-    def coalesced(self, rows: DataFrame) -> DataFrame:
-        """The rows in no more parts than there are tasks.
+    def coalesced(self, rows: DataFrame, worth: int | None = None) -> DataFrame:
+        """The rows in no more parts than there are tasks, and than they are ``worth``.
 
         Kafka's rows come in a part for each partition, and each costs a task, and often a file.
         """
-        return in_parts(rows, self.tasks)
+        bounds = [each for each in (self.tasks, worth) if each is not None]
+        return in_parts(rows, min(bounds, default=None))
 
 
 def in_parts(rows: DataFrame, tasks: int | None) -> DataFrame:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import OffsetRange, TopicPartition
 from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.statistics import Leaf
 from rivermouth.write.files import data_files
@@ -23,6 +24,7 @@ from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget
 from rivermouth.write.files.counting import Counted, counted
 from rivermouth.write.files.data_files import Folder
 from rivermouth.write.files.writing import Writing, Written, collected
+from rivermouth.write.landings.files import worth
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -244,3 +246,24 @@ def test_records_are_counted_by_topic_and_partition(places: list[tuple[str, int]
     assert counted(pa.array(rows, KAFKA)) == Counter(places)
     beside = [{"topic": "x", "partition": 7}]
     assert counted(pa.array([*beside, *rows, *beside], KAFKA)[1:-1]) == Counter(places)
+
+
+@pytest.mark.parametrize(
+    ("spans", "record_bytes", "tasks"),
+    [
+        ([0], 0.0, 1),
+        ([10], 0.0, 1),
+        ([9_999], 0.0, 1),
+        ([10_000], 0.0, 2),
+        ([20_000] * 4, 30.0, 16),
+        ([100], float(1 << 20), 100),
+        ([1] * 2_000 + [0] * 500, 0.0, 125),
+    ],
+)
+def test_a_batch_is_worth_tasks_by_records_by_bytes_and_by_partitions(
+    spans: list[int], record_bytes: float, tasks: int
+) -> None:
+    ranges = [
+        OffsetRange(TopicPartition("t", number), 7, 7 + span) for number, span in enumerate(spans)
+    ]
+    assert worth(ranges, record_bytes) == tasks

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, deleted_rows
 from rivermouth.protocol.ways import Definition
-from rivermouth.storage.store import STORE_FAULTS, Store
+from rivermouth.storage.store import AT_ONCE, STORE_FAULTS, Store
 from rivermouth.warehouse.delta.actions import Action, AddFile, Commit, of_lines, to_lines
 from rivermouth.warehouse.delta.state import (
     LOG,
@@ -100,9 +102,13 @@ class DeltaLog:
         self._asked.clear()
 
     def _ahead(self, version: int) -> None:
-        """Ask a bucket for a version, which is taken by the next ``read`` of it."""
+        """Ask a bucket for a version, which is taken by the next ``read`` of it.
+
+        That one raises what is wrong with it: perhaps nobody comes so far.
+        """
         if self.store.folder is None:
-            self._asked[version] = self.read(version)
+            with suppress(LogUnreadable, LedgerBroken):
+                self._asked[version] = self.read(version)
 
     def _keep(self, version: int, actions: list[Action]) -> None:
         """A commit never changes: what was followed lately need not be asked for again."""
@@ -167,20 +173,15 @@ class DeltaLog:
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""
-        for version in versions_of(self._names()):
-            yield record_of(version, self.actions(version))
+        for version, actions in self._in_turn(versions_of(self._names())):
+            yield record_of(version, self._there(version, actions))
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, by looking for each next one."""
-        following = version + 1
-        self._asked.clear()  # of a follow that was broken off
-        self.store.together(*(partial(self._ahead, following + each) for each in range(2)))
-        try:
-            while (actions := self.read(following)) is not None:
-                yield record_of(following, actions)
-                following += 1
-        finally:
-            self._asked.clear()
+        for following, actions in self._in_turn(count(version + 1), ahead=2):
+            if actions is None:
+                return
+            yield record_of(following, actions)
 
     def commits_backwards(self) -> Iterator[CommitRecord]:
         """Every readable commit, the newest first: a look at the end of a long log.
@@ -188,12 +189,25 @@ class DeltaLog:
         Raises LedgerBroken where one is missing among what is read, or after the newest checkpoint.
         """
         self.follow()
-        version = self.state.version
-        while version >= 0 and (actions := self.read(version)) is not None:
+        for version, actions in self._in_turn(range(self.state.version, -1, -1)):
+            if actions is None:  # clean-up took the others, or somebody took this one
+                self.versions()
+                return
             yield record_of(version, actions)
-            version -= 1
-        if version >= 0:  # clean-up took the others, or somebody took this one
-            self.versions()
+
+    def _in_turn(
+        self, versions: Iterable[int], ahead: int = 1
+    ) -> Iterator[tuple[int, list[Action] | None]]:
+        """What these versions say; None where there is none. A bucket is asked for some ``ahead``,
+        and for twice as many each time.
+        """
+        rest = iter(versions)
+        while some := [*islice(rest, ahead)]:
+            self._asked.clear()  # of what was broken off
+            self.store.together(*(partial(self._ahead, each) for each in some))
+            for each in some:
+                yield each, self.read(each)
+            ahead = min(2 * ahead, AT_ONCE)
 
     def newest_record_ms(self, version: int) -> int | None:
         """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""
@@ -215,7 +229,9 @@ class DeltaLog:
 
     def actions(self, version: int) -> list[Action]:
         """What a version says, which is there."""
-        actions = self.read(version)
+        return self._there(version, self.read(version))
+
+    def _there(self, version: int, actions: list[Action] | None) -> list[Action]:
         if actions is None:
             raise LedgerBroken("a commit is gone", where=self._where(version))
         return actions

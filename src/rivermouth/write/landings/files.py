@@ -14,7 +14,7 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,6 +54,9 @@ from rivermouth.write.landings.driver_commits import quarantine_of, rows_way, ta
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.own_code import own_code_of
 from rivermouth.write.rows import Keyed
+
+_RECORDS, _BYTES, _PARTITIONS = 5_000, 1 << 20, 16
+"""A task is worth its start, and its file, from one of these on."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ class FilesLanding:
         self._arrow_batches = ArrowBatches(site)
         self._own = own_code_of(site, rows, self._decode)
         self._waiting: Waiting | None = None
+        self._record_bytes = 0.0  # of the last batch, in files
         self._index: KeyIndex | None = None
         self._compaction: Compaction | None = None
 
@@ -248,8 +252,22 @@ class FilesLanding:
 
         def written(rows: DataFrame) -> Written:
             if self._own is None:
-                return write(self._site.coalesced(rows))
+                return write(
+                    self._site.coalesced(rows, worth(plan.draft.ranges, self._record_bytes))
+                )
             return self._own.written(rows, plan, target, write, stack)
 
         given = batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._decode.reads)))
-        return self._arrow_batches.evaluated(given, written)
+        found = self._arrow_batches.evaluated(given, written)
+        records = sum(each.span for each in plan.draft.ranges)
+        self._record_bytes = sum(each.size for each in found.good) / max(1, records)
+        return found
+
+
+def worth(ranges: Sequence[OffsetRange], record_bytes: float) -> int:
+    """How many tasks a batch is worth, which write a file each: by its records, by their bytes in
+    files, and by the partitions, from each of which a task has to fetch.
+    """
+    spans = [each.span for each in ranges if each.span]
+    size = sum(spans) * record_bytes
+    return max(1, sum(spans) // _RECORDS, int(size) // _BYTES, len(spans) // _PARTITIONS)
