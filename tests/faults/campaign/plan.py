@@ -37,8 +37,8 @@ CALLS = tuple(
 )
 OF_STORES = ("P16", "P17", "P18", "P22", "P6", "P12", "P3")
 """Points around a commit."""
-_MORE = 3
-"""So many more processes die in each round beyond one machine."""
+_MORE_DRIVERS, _MORE_LOSSES = 20, 4
+"""So many more die in each round beyond one machine: it costs a tenth of a driver with its JVM."""
 UNDOING = ("restore", "truncate")
 HARMLESS = tuple(each for each in faults.DEEDS if each not in UNDOING)
 LOST = ("executor", "worker", "python", "executors", "retired")
@@ -145,7 +145,7 @@ def stored(plan: Round, seed: int) -> Round:
         else:
             kill = Kill(kind, f"{dice.uniform(0.2, 4):.2f}")
     alive = [each for each in POINTS if each in ALIVE]
-    more = tuple(Kill("guest", f"{dice.choice(alive)}=1*kill") for _ in range(_MORE))
+    more = tuple(Kill("guest", f"{dice.choice(alive)}=1*kill") for _ in range(_MORE_DRIVERS))
     small = Ways(small=plan.ways.small)
     return replace(plan, kill=kill, ways=small, two=plan.number % 10 == 9, more=more)
 
@@ -162,7 +162,7 @@ def clustered(plan: Round, seed: int) -> Round:
         return Kill(LOST[number % len(LOST)], detail)
 
     first = plan.kill if plan.two or kind == 3 else lost(3 * turn + kind)
-    more = tuple(lost(plan.number + number) for number in range(1, _MORE))
+    more = tuple(lost(plan.number + number) for number in range(1, _MORE_LOSSES + 1))
     return replace(plan, kill=first, more=more)
 
 
