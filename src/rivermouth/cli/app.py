@@ -10,7 +10,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import accepting, asking, machine, maintaining, replaying, running, settings
+from rivermouth.cli import (
+    accepting,
+    asking,
+    looking,
+    machine,
+    maintaining,
+    replaying,
+    running,
+    settings,
+)
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -52,6 +61,8 @@ app.command("accept-deletes")(accepting.accept_deletes)
 app.command("replay")(replaying.replay)
 app.command("status")(asking.status)
 app.command("topic")(asking.topic)
+app.command("history")(looking.history)
+app.command("at")(looking.at)
 app.command("verify")(asking.verify)
 app.command("sql")(asking.sql)
 app.command("maintain")(maintaining.maintain)

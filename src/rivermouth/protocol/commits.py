@@ -27,6 +27,7 @@ class CommitRecord:
     ``txns`` maps appId to version for the ``txn`` actions of this commit. ``parameters``
     are Delta's ``operationParameters``; ``timestamp_ms`` is when Delta says it happened.
     ``deleted_rows`` is how many rows a DELETE took, as its writer says; None: it does not.
+    ``engine`` is the program that wrote it, as that says; empty: it does not.
     """
 
     version: int
@@ -36,6 +37,7 @@ class CommitRecord:
     txns: Mapping[str, int]
     user_metadata: str | None
     deleted_rows: int | None = None
+    engine: str = ""
 
 
 @dataclass(frozen=True)

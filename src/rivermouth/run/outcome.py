@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_FORM = "write last, a time with its zone, as 2026-11-21T06:00:00Z, or a duration, as 1d or 12h"
+_FORM = "a time with its zone, as 2026-11-21T06:00:00Z, or a duration, as 1d or 12h"
 _WIDTH = 79
 
 
@@ -84,18 +84,27 @@ def read_since(text: str, now_s: float, option: str = "--since") -> Since | None
 
     if text in ("", "last"):
         return Since() if text else None
+    return Since(read_moment(text, now_s, option, "last, "))
+
+
+def read_moment(text: str, now_s: float, option: str, also: str = "") -> float:
+    """The time that an option names, in ms since 1970: a time, or how long ago.
+
+    ``also`` is what else may be written. Raises ConfigError.
+    """
+    form = f"write {also}{_FORM}"
     duration = _DURATION.fullmatch(text)
     if duration:
-        return Since((now_s - int(duration[1]) * _SECONDS[duration[2]]) * 1000)
+        return (now_s - int(duration[1]) * _SECONDS[duration[2]]) * 1000
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as fault:
-        raise ConfigError((f"{option} {text}: {_FORM}",)) from fault
+        raise ConfigError((f"{option} {text}: {form}",)) from fault
     if moment.tzinfo is None:
-        raise ConfigError((f"{option} {text}: the zone is missing; {_FORM}",))
+        raise ConfigError((f"{option} {text}: the zone is missing; {form}",))
     if moment.timestamp() > now_s:
         raise ConfigError((f"{option} {text}: that time is still to come",))
-    return Since(moment.timestamp() * 1000)
+    return moment.timestamp() * 1000
 
 
 def left_out(proof: PipelineProof) -> Iterator[str]:

@@ -183,13 +183,16 @@ class DeltaLog:
                 return
             yield record_of(following, actions)
 
-    def commits_backwards(self) -> Iterator[CommitRecord]:
-        """Every readable commit, the newest first: a look at the end of a long log.
+    def commits_backwards(self, newest: int | None = None) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first: a look at the end of a long log, or back from
+        the version ``newest``, which is there.
 
         Raises LedgerBroken where one is missing among what is read, or after the newest checkpoint.
         """
-        self.follow()
-        for version, actions in self._in_turn(range(self.state.version, -1, -1)):
+        if newest is None:
+            self.follow()
+            newest = self.state.version
+        for version, actions in self._in_turn(range(newest, -1, -1)):
             if actions is None:  # clean-up took the others, or somebody took this one
                 self.versions()
                 return
@@ -318,6 +321,7 @@ def record_of(version: int, actions: Sequence[Action]) -> CommitRecord:
             txns=txns,
             user_metadata=info.get("userMetadata"),
             deleted_rows=deleted_rows(info.get("operationMetrics")),
+            engine=str(info.get("engineInfo", "")),
         )
     except (LookupError, TypeError, ValueError, AttributeError) as fault:
         where = f"version {version}"

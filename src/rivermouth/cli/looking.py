@@ -1,0 +1,130 @@
+"""``history`` and ``at``: what became of a table, and where its pipeline stood. No JVM."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_config
+from rivermouth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rivermouth.protocol.offsets import TopicPartition
+
+Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline of the file.")]
+Most = Annotated[
+    int, typer.Option("-n", min=0, metavar="N", help="The newest N commits; 0: all of them.")
+]
+SinceTime = Annotated[
+    str,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only commits from then on: 2026-11-21T06:00:00Z, or 1d for a day ago.",
+    ),
+]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Comma-separated values, a line a commit.")]
+Time = Annotated[
+    str, typer.Option("--time", metavar="TIME", help="2026-11-21T06:00:00Z, or 1d for a day ago.")
+]
+Offset = Annotated[
+    str,
+    typer.Option(
+        "--offset",
+        metavar="TOPIC:PARTITION:OFFSET",
+        help="The version from which on this record had been read.",
+    ),
+]
+Version = Annotated[
+    int | None, typer.Option("--version", min=0, metavar="V", help="A version of the table.")
+]
+Against = Annotated[
+    int | None,
+    typer.Option("--diff", min=0, metavar="V", help="What was read since this version."),
+]
+_OFFSET = re.compile(r"(.+):(\d+):(\d+)", re.ASCII)
+
+
+def history(
+    file: ConfigFile,
+    pipeline: Name,
+    most: Most = 20,
+    since: SinceTime = "",
+    json: AsJson = False,
+    csv: AsCsv = False,
+) -> None:
+    """Show the commits of a pipeline's table, the newest first.
+
+    Offsets and records of each, what others did to the table, and what was taken back.
+    """
+    config = load_config(file)
+    name = config.named(pipeline)
+    from rivermouth.operate.history import history as ask
+    from rivermouth.run.histories import history_csv, history_table
+    from rivermouth.run.text import as_json
+
+    moment = _moment(since, "--since")
+    found = ask(config, name, most or None, moment, known_secrets())
+    if json:
+        as_json(found.as_dict())
+    elif csv:
+        typer.echo(history_csv(found), nl=False)
+    else:
+        typer.echo(history_table(found))
+
+
+def at(
+    file: ConfigFile,
+    pipeline: Name,
+    moment: Time = "",
+    offset: Offset = "",
+    version: Version = None,
+    diff: Against = None,
+    json: AsJson = False,
+) -> None:
+    """Show where a pipeline stood: at a time, version or offset.
+
+    The version of its table, the next offset of each partition, and SQL to paste. Default: now.
+    """
+    if sum((bool(moment), bool(offset), version is not None)) > 1:
+        raise ConfigError(("at: write one of --time, --offset and --version",))
+    moment_ms, place = _moment(moment, "--time"), _record_of(offset)
+    config = load_config(file)
+    name = config.named(pipeline)
+    from rivermouth.operate.standing import Standings
+    from rivermouth.run.histories import standing_table
+    from rivermouth.run.text import as_json
+
+    stood = Standings(config, name, known_secrets())
+    if place is not None:
+        found = stood.at_offset(*place)
+    elif moment_ms is not None:
+        found = stood.at_time(moment_ms)
+    else:
+        found = stood.at_version(stood.newest if version is None else version)
+    earlier = None if diff is None else stood.at_version(diff)
+    if json:
+        as_json(found.as_dict() if earlier is None else found.difference(earlier))
+    else:
+        typer.echo(standing_table(found, earlier))
+
+
+def _moment(text: str, option: str) -> float | None:
+    from rivermouth.run.outcome import read_moment
+
+    return read_moment(text, time.time(), option) if text else None
+
+
+def _record_of(text: str) -> tuple[TopicPartition, int] | None:
+    """The place and the offset of a record; None where the text is empty. Raises ConfigError."""
+    if not text:
+        return None
+    from rivermouth.protocol.offsets import TopicPartition
+
+    found = _OFFSET.fullmatch(text)
+    if found is None:
+        raise ConfigError((f"--offset {text}: write topic:partition:offset, as orders:0:1200",))
+    return TopicPartition(found[1], int(found[2])), int(found[3])
