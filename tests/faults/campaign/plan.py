@@ -38,7 +38,7 @@ CALLS = tuple(
 OF_STORES = ("P16", "P17", "P18", "P22", "P6", "P12", "P3")
 """Points around a commit."""
 _MORE_DRIVERS, _MORE_LOSSES = 20, 10
-"""So many more die in each round beyond one machine: each costs a tenth of a driver with its JVM."""
+"""So many more die in each round beyond one machine: it costs a tenth of a driver with its JVM."""
 UNDOING = ("restore", "truncate")
 HARMLESS = tuple(each for each in faults.DEEDS if each not in UNDOING)
 LOST = ("executor", "worker", "python", "executors", "retired")
