@@ -1,4 +1,4 @@
-"""``history`` and ``at``: what became of a table, and where its pipeline stood. No JVM."""
+"""``plan``, ``history``, ``at``: what a run would do, what was done, where it stood. No JVM."""
 
 from __future__ import annotations
 
@@ -128,3 +128,24 @@ def _record_of(text: str) -> tuple[TopicPartition, int] | None:
     if found is None:
         raise ConfigError((f"--offset {text}: write topic:partition:offset, as orders:0:1200",))
     return TopicPartition(found[1], int(found[2])), int(found[3])
+
+
+def plan(file: ConfigFile, json: AsJson = False) -> None:
+    """Show what the next run would do. Writes nothing.
+
+    For each pipeline: state, what is done to its table, the offsets that it would read, and what
+    would stop it, with the remedy. Ends with the exit code that a run would have then. Starts no
+    JVM.
+    """
+    config = load_config(file)
+    from rivermouth.operate.plan import plan as ask
+    from rivermouth.run.plans import plan_text
+    from rivermouth.run.report import exit_code
+    from rivermouth.run.text import as_json
+
+    found = ask(config, secrets=known_secrets())
+    if json:
+        as_json(found.as_dict())
+    else:
+        typer.echo(plan_text(found))
+    raise typer.Exit(exit_code(found.pipelines))

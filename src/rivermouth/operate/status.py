@@ -9,29 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets, unresolved
+from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
-from rivermouth.operate.facts import (
-    Answer,
-    Layout,
-    answers,
-    assessed,
-    connected,
-    layout_of,
-    ledger_or_fault,
-    newest_of,
-    or_fault,
-    way_now,
-)
+from rivermouth.operate.facts import Layout, layout_of, way_now
+from rivermouth.operate.survey import Stores, Surveyed, each_of, stores_in, survey
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.offsets import TopicPartition, unnested
 from rivermouth.protocol.snapshot import LedgerSnapshot
@@ -39,7 +28,6 @@ from rivermouth.protocol.starts import OVER, shown, start_is_over
 from rivermouth.protocol.ways import Way
 from rivermouth.storage.lake import Lake
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.lake.offsets import LakeOffsets
 from rivermouth.warehouse.lake.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 
@@ -67,7 +55,7 @@ class MirrorStatus:
 
 
 def mirror_of(
-    answer: Answer, position: Mapping[str, Mapping[str, int]] | None, groups: Groups
+    answer: Surveyed, position: Mapping[str, Mapping[str, int]] | None, groups: Groups
 ) -> MirrorStatus | None:
     """The group of a pipeline whose ledger is at ``position``; None where it has no group.
 
@@ -102,9 +90,6 @@ def _compared(
 
 
 Proofs = Callable[[Pipeline], "RecordState | None"]
-T = TypeVar("T")
-Stores = Callable[[Pipeline], LedgerStore]
-"""Where the ledger of a pipeline is read."""
 
 
 class State(Enum):
@@ -211,13 +196,8 @@ def status(
     pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
     lake = Lake.if_any(config, secrets)
-    pipelines = [*config.pipelines.values()]
-    store_of = stores or _stores(lake or Lake.of(config), pipelines)
-    ledgers = _each(pipelines, lambda each: ledger_or_fault(store_of(each), each))
-    asked: AskKafka | RivermouthError = (
-        or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
-    )
-    answered = answers(pipelines, asked, newest_of(ledgers))
+    store_of = stores or stores_in(lake or Lake.of(config), config)
+    surveyed = survey(config, kafka, secrets, store_of)
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)
@@ -227,20 +207,19 @@ def status(
         known = {"proof": partial(proof_of, each), "retrying": partial(note_of, each.name)}
         return _beside(each, lake, log, known)
 
-    looked = _each(pipelines, beside)
+    looked = each_of([*config.pipelines.values()], beside)
 
-    def of(each: Pipeline) -> PipelineStatus:
-        answer, known = answered[each.name], looked[each.name]
-        found = _status(answer, store_of(each), ledgers[each.name], asked, now())
+    def of(each: Surveyed) -> PipelineStatus:
+        known, found = looked[each.pipeline.name], _status(each, now())
         if isinstance(known, Exception):
-            return _refused(found, as_ours(known, each.name))
+            return _refused(found, as_ours(known, each.pipeline.name))
         try:
-            return replace(found, mirror=mirror_of(answer, found.position, mirrors), **known)
+            return replace(found, mirror=mirror_of(each, found.position, mirrors), **known)
         except Exception as fault:
-            return _refused(found, as_ours(fault, each.name))
+            return _refused(found, as_ours(fault, each.pipeline.name))
 
     with closing(mirrors):
-        return Status([of(each) for each in pipelines])
+        return Status([of(each) for each in surveyed])
 
 
 def _beside(
@@ -258,52 +237,26 @@ def _beside(
         return fault
 
 
-_AT_ONCE = 16
-"""So many pipelines are looked at, at once: most of the time is that of a store to answer."""
-_FRESH_S = 2.0
-"""Rows that are as old as that count: the logs are read after them, and tell what came since."""
-
-
-def _each(pipelines: Sequence[Pipeline], look: Callable[[Pipeline], T]) -> dict[str, T]:
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        names = (each.name for each in pipelines)
-        return dict(zip(names, threads.map(look, pipelines), strict=True))
-
-
-def _stores(lake: Lake, pipelines: Sequence[Pipeline]) -> Stores:
-    """Where the ledgers are: each log is read once, and the offsets table for all of them."""
-    offsets = LakeOffsets(lake.store(OFFSETS_TABLE), fresh_s=_FRESH_S)
-    logs = {each.name: DeltaLog(lake.store(each.target.table), files=True) for each in pipelines}
-    found = {name: LedgerStore(log, offsets) for name, log in logs.items()}
-    return lambda pipeline: found[pipeline.name]
-
-
 def _layout(log: LedgerLog | None, way: Way | None) -> Layout | None:
     known = way is not None and way.by == "files"
     return layout_of(log) if known and isinstance(log, DeltaLog) else None
 
 
-def _status(
-    answer: Answer,
-    store: LedgerStore,
-    ledger: LedgerSnapshot | RivermouthError,
-    kafka: AskKafka | RivermouthError,
-    now_s: float,
-) -> PipelineStatus:
-    pipeline = answer.pipeline
+def _status(each: Surveyed, now_s: float) -> PipelineStatus:
+    pipeline = each.pipeline
     found = PipelineStatus(pipeline.name, State.UNKNOWN, str(pipeline.target.table))
-    if isinstance(ledger, RivermouthError):
-        return _refused(found, ledger)
+    if isinstance(each.ledger, RivermouthError):
+        return _refused(found, each.ledger)
     try:
-        assessment = assessed(pipeline, store, ledger, answer.facts, kafka, now_s)
+        assessment = each.assessed(now_s)
         found = _of_ledger(found, assessment.ledger)
         if assessment.halt is not None:
             return _refused(found, assessment.halt)
-        if isinstance(answer.facts, RivermouthError):
-            return _refused(found, answer.facts)
-        return _with_lag(pipeline, store, found, assessment, now_s)
+        if isinstance(each.facts, RivermouthError):
+            return _refused(found, each.facts)
+        return _with_lag(pipeline, each.store, found, assessment, now_s)
     except Exception as fault:  # a defect of ours is one pipeline's, too
-        return _refused(_of_ledger(found, ledger), as_ours(fault, pipeline.name))
+        return _refused(_of_ledger(found, each.ledger), as_ours(fault, pipeline.name))
 
 
 def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:

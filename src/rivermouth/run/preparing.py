@@ -7,24 +7,19 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rivermouth.config import Pipeline
-from rivermouth.config.values import OnSchemaChange
 from rivermouth.errors import LogUnreadable, RivermouthError
-from rivermouth.errors.store import StoreRefused
-from rivermouth.protocol.ways import Definition, why_not
+from rivermouth.protocol.ways import Definition
 from rivermouth.spark.tables import Address
 from rivermouth.storage.lake import in_bucket
 from rivermouth.warehouse.delta.creation import Schema
 from rivermouth.warehouse.delta.log import DeltaLog
-from rivermouth.warehouse.ledger import read_ledger
+from rivermouth.warehouse.growth import growth, writable
 from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerStore
 from rivermouth.warehouse.tables import (
     add_by_commit,
     add_columns,
-    check_schema,
     create_by_commit,
     create_target,
-    grown,
-    lacking,
     why_by_spark,
 )
 
@@ -56,11 +51,8 @@ def prepared(
             shared.warehouse.prepare(shared.session, pipeline)
         there = definition_of(store.log)
     schema = there.schema if there is not None else schema_of(address, shared.session, None)
-    new = _new_columns(pipeline, schema, store)
-    check_schema(pipeline, address, grown(schema, new))
-    reason = "" if there is None else why_not(there)
-    if in_bucket(files) and reason:
-        raise StoreRefused.of_spark(pipeline.name, reason)
+    new = growth(pipeline, address, schema, store)
+    reason = writable(pipeline, there, files)
     if new and files is not None and own and not reason:
         add_by_commit(files, new, attempts)
     elif new:
@@ -74,21 +66,6 @@ def schema_of(address: Address, session: SparkSession, there: Definition | None)
         found: Schema = address.read(session).schema.jsonValue()
         return found
     return there.schema
-
-
-def _new_columns(pipeline: Pipeline, schema: Schema, store: LedgerStore) -> list[tuple[str, str]]:
-    """The columns that the table is to get: the configuration has got them since the newest entry.
-
-    One that this entry knows is gone, which somebody else did. A total of what has been read
-    already cannot be made up for, nor is it known which columns own code made.
-    """
-    applies = pipeline.target.on_schema_change is OnSchemaChange.APPLY
-    new = lacking(pipeline, schema) if applies else []
-    if not new or pipeline.shape.totals or pipeline.made_by:
-        return []
-    newest = read_ledger(store, pipeline).newest
-    known = {} if newest is None else dict(newest.columns)
-    return [] if not known or known.keys() & dict(new).keys() else new
 
 
 def definition_of(log: LedgerLog) -> Definition | None:

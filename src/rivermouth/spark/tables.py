@@ -65,13 +65,13 @@ class Address:
         return self.path or ".".join(self.name)
 
 
-def create_table(session: SparkSession, address: Address, columns: str, more: str = "") -> None:
-    """Create a Delta table with ``columns`` (SQL), if missing; ``more`` ends the statement.
+def table_creation(address: Address, columns: str, more: str = "") -> str:
+    """The statement that creates a table with ``columns`` (SQL), if missing; ``more`` ends it.
 
     Of two drivers that create it at once, one may be told so by an error: see
     ``warehouse.tables``.
     """
-    session.sql(f"CREATE TABLE IF NOT EXISTS {address.sql} ({columns}) USING delta {more}")
+    return f"CREATE TABLE IF NOT EXISTS {address.sql} ({columns}) USING delta {more}".rstrip()
 
 
 def table_property(session: SparkSession, address: Address, name: str) -> str:

@@ -22,7 +22,7 @@ from rivermouth.config.properties import understood
 from rivermouth.config.source import METADATA, kafka_field, kafka_struct
 from rivermouth.errors import BatchFailed, CommitConflict, SchemaDiffers
 from rivermouth.protocol.ways import INDEXED
-from rivermouth.spark.tables import Address, create_table, literal, quoted
+from rivermouth.spark.tables import Address, literal, quoted, table_creation
 from rivermouth.storage.store import STORE_FAULTS, Store, sync
 from rivermouth.warehouse.delta.actions import Action, Commit, in_sql, leaves, schema_of
 from rivermouth.warehouse.delta.creation import Schema, compact, creation
@@ -44,7 +44,7 @@ def make_table(
     attempts: Attempts = ATTEMPTS,
 ) -> None:
     """Create a table with ``columns`` (SQL), if missing; ``more`` ends the statement."""
-    _until_done(lambda: create_table(session, address, columns, more), attempts)
+    _until_done(lambda: session.sql(table_creation(address, columns, more)), attempts)
 
 
 def _until_done(act: Callable[[], object], attempts: Attempts) -> None:
@@ -99,16 +99,24 @@ def create_target(
     statistics of: by them ``status``, ``verify`` and a catalog's counts find the files of a range.
     Totals have none: a row of theirs is of many records.
     """
-    columns = columns_of(pipeline)
-    properties = _properties(pipeline, {VECTORS: "true"} if address.path else {})
-    said = ", ".join(f"{literal(name)} = {literal(each)}" for name, each in properties.items())
-    more = [_layout(pipeline), f"TBLPROPERTIES ({said})" if said else ""]
-    if address.path and TARGET_FILE_SIZE in properties:
+    if address.path and TARGET_FILE_SIZE in _created_with(pipeline, address):
         # Delta outside Databricks does not know this one; the session of all others stays strict.
         session = session.newSession()
         session.conf.set("spark.databricks.delta.allowArbitraryProperties.enabled", "true")
-    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
-    make_table(session, address, ddl, " ".join(filter(None, more)), attempts)
+    _until_done(lambda: session.sql(creating(pipeline, address)), attempts)
+
+
+def creating(pipeline: Pipeline, address: Address) -> str:
+    """The statement by which Spark creates the target, if it is missing, see ``create_target``."""
+    properties = _created_with(pipeline, address).items()
+    said = ", ".join(f"{literal(name)} = {literal(each)}" for name, each in properties)
+    more = [_layout(pipeline), f"TBLPROPERTIES ({said})" if said else ""]
+    ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns_of(pipeline))
+    return table_creation(address, ddl, " ".join(filter(None, more)))
+
+
+def _created_with(pipeline: Pipeline, address: Address) -> dict[str, str]:
+    return _properties(pipeline, {VECTORS: "true"} if address.path else {})
 
 
 def _layout(pipeline: Pipeline) -> str:
@@ -219,7 +227,7 @@ def add_columns(
     attempts: Attempts = ATTEMPTS,
 ) -> None:
     """Add them at the end of a table. They are null in the rows that are there."""
-    statement = _adding(address, columns)
+    statement = adding(address, columns)
     _until_done(lambda: session.sql(statement), attempts)
 
 
@@ -271,7 +279,8 @@ def _with_feature(protocol: Mapping[str, Any], feature: str) -> dict[str, Any]:
     return {**versions, "readerFeatures": readers, "writerFeatures": writers}
 
 
-def _adding(address: Address, columns: Iterable[tuple[str, str]]) -> str:
+def adding(address: Address, columns: Iterable[tuple[str, str]]) -> str:
+    """The statement by which Spark adds columns."""
     every = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
     return f"ALTER TABLE {address.sql} ADD COLUMNS ({every})"
 
@@ -311,7 +320,7 @@ def _remedy(pipeline: Pipeline, address: Address, name: str, there: Any) -> str:
     if there is not None:
         return f"Write {name} {in_sql(there).upper()} in schema, or let it write a new table"
     column = [(e.name, e.type) for e in pipeline.table_columns if e.name == name]
-    return f"Add it: {_adding(address, column)}" if column else ""
+    return f"Add it: {adding(address, column)}" if column else ""
 
 
 def _metadata_remedy(pipeline: Pipeline, address: Address, there: Any) -> str:
