@@ -1,4 +1,4 @@
-"""``plan``, ``history``, ``at``: what a run would do, what was done, where it stood. No JVM."""
+"""``plan``, ``peek``, ``history``, ``at``: commands that look, and start no JVM."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_conf
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rivermouth.config import Config, Pipeline
     from rivermouth.protocol.offsets import TopicPartition
 
 Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline of the file.")]
@@ -44,6 +45,34 @@ Version = Annotated[
 Against = Annotated[
     int | None,
     typer.Option("--diff", min=0, metavar="V", help="What was read since this version."),
+]
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic of the cluster.")]
+Shown = Annotated[int, typer.Option("-n", min=0, metavar="N", help="At most N records; 0: all.")]
+Begin = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        metavar="WHERE",
+        help="Begin in each partition at beginning, at an offset, or -10: at the last ten.",
+    ),
+]
+FromTime = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="TIME",
+        help="Begin at the first records from then on: 2026-11-21T06:00:00Z, or 1h ago.",
+    ),
+]
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="Only records with this key, as text.")
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Go on with what comes, until it is interrupted.")
+]
+Raw = Annotated[bool, typer.Option("--raw", help="The bytes of the value, not decoded.")]
+By = Annotated[
+    str, typer.Option("--pipeline", metavar="NAME", help="Decode as this pipeline does.")
 ]
 _OFFSET = re.compile(r"(.+):(\d+):(\d+)", re.ASCII)
 
@@ -149,3 +178,63 @@ def plan(file: ConfigFile, json: AsJson = False) -> None:
     else:
         typer.echo(plan_text(found))
     raise typer.Exit(exit_code(found.pipelines))
+
+
+def peek(
+    file: ConfigFile,
+    name: TopicName,
+    most: Shown = 20,
+    offset: Begin = "",
+    moment: FromTime = "",
+    key: Key = None,
+    follow: Follow = False,
+    raw: Raw = False,
+    pipeline: By = "",
+) -> None:
+    """Show single records of a topic, as JSON lines.
+
+    By default the newest 20, decoded as the first pipeline decodes them that reads the topic, with
+    the reason where it would refuse one. Joins no consumer group, starts no JVM.
+    """
+    if offset and moment:
+        raise ConfigError(("peek: write one of -o and --from",))
+    moment_ms, begins = _moment(moment, "--from"), _begin(offset)
+    config = load_config(file)
+    import json
+    from datetime import datetime, timezone
+
+    from rivermouth.operate import peek as peeking
+
+    at = None if moment_ms is None else datetime.fromtimestamp(moment_ms / 1000, timezone.utc)
+    asked = peeking.Peek(
+        topic=name,
+        most=most or None,
+        begin=peeking.From(at, begins),
+        key=None if key is None else key.encode(),
+        pipeline=None if raw else _reader(config, name, pipeline),
+    )
+
+    def say(record: dict[str, object]) -> None:
+        typer.echo(json.dumps(record, ensure_ascii=False, default=str))
+
+    if not follow or offset or moment:
+        for each in peeking.peek(config, asked, known_secrets()):
+            say(each)
+    if follow:
+        peeking.follow(config, asked, known_secrets(), say)
+
+
+def _begin(text: str) -> int | None:
+    """The offset that ``-o`` names; negative: before the end. Raises ConfigError."""
+    if text in ("", "beginning"):
+        return 0 if text else None
+    if re.fullmatch(r"-?\d+", text, re.ASCII):
+        return int(text)
+    raise ConfigError((f"-o {text}: write beginning, an offset, or -10 for the last ten",))
+
+
+def _reader(config: Config, topic: str, pipeline: str) -> Pipeline | None:
+    """The pipeline that is named, or the first one that reads the topic; None: nobody does."""
+    if pipeline:
+        return config.pipelines[config.named(pipeline)]
+    return next((e for e in config.pipelines.values() if e.source.topics.take(topic)), None)

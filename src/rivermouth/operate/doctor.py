@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,8 +26,6 @@ from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.local.scratch import cache_folder, scratch_root
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from rivermouth.config import Config, Pipeline, Secrets
     from rivermouth.config.loader import ColumnsOf
     from rivermouth.kafka.client import Kafka
@@ -295,13 +293,14 @@ def _records(
 ) -> str:
     """How many of the newest records are good, and why others are bad; raises where all are."""
     from rivermouth.formats.arrow import SKIPPED
+    from rivermouth.operate.sample import decoded_messages
 
     marks = sorted(kafka.facts(topics).watermarks.items())[:_PARTITIONS]
     newest = {each: (max(its.low, its.high - _EACH), its.high) for each, its in marks}
     messages = kafka.records_within({of: each for of, each in newest.items() if each[0] < each[1]})
     if not messages:
         return "none is there yet"
-    decoded = _decoded(config, pipeline, messages, secrets)
+    decoded = decoded_messages(config, pipeline, messages, secrets)
     both = zip(decoded["code"], decoded["reason"], strict=True)
     bad = Counter(
         f"{code} {why or ''}".strip() for code, why in both if code not in (None, SKIPPED)
@@ -317,41 +316,6 @@ def _records(
         found=most,
         remedy="Compare source.format, source.framing and schema with the topic",
     )
-
-
-def _decoded(
-    config: Config, pipeline: Pipeline, messages: Sequence[Message], secrets: Secrets
-) -> dict[str, list[Any]]:
-    """The columns of the records as tasks decode them; asks the registry for what they name."""
-    import pyarrow as pa
-
-    from rivermouth.config.source import PLACE
-    from rivermouth.errors.registry import SchemasUnknown
-    from rivermouth.formats.tasks import decoder_of
-    from rivermouth.schemas.known import schemas_of, with_schemas
-
-    place = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
-    types = {"key": pa.binary(), "value": pa.binary(), **place}
-    raw = {
-        name: pa.array([getattr(each, name)() for each in messages], kind)
-        for name, kind in types.items()
-    }
-    raw["timestamp"] = pa.nulls(len(messages), pa.timestamp("us", "UTC"))
-    pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    read = messages if pipeline.reads_headers else ()
-    headers: list[Any] = [each.headers() or () for each in read]
-    named = [[{"key": name, "value": value} for name, value in each] for each in headers]
-    raw |= {"headers": pa.array(named, pairs)} if named else {}
-    with tempfile.TemporaryDirectory() as folder:
-        known = schemas_of(config, secrets, Path(folder))
-        while True:
-            try:
-                decode = replace(decoder_of(with_schemas(pipeline, known)), kafka=PLACE)
-                found: dict[str, list[Any]] = decode(pa.RecordBatch.from_pydict(raw)).to_pydict()
-                return found
-            except SchemasUnknown as unknown:
-                assert known is not None, "a rule of the configuration"
-                known.want(unknown.numbers)
 
 
 def _topic(kafka: Kafka, topic: str) -> str:

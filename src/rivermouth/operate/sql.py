@@ -168,10 +168,10 @@ def _json_values(column: pa.ChunkedArray) -> list[Any]:
         # Python's datetime ends at the year 9999 and at microseconds; text does not.
         texts = column.cast(pa.string()).to_pylist()
         return [text and text.replace(" ", "T", 1).replace("+0000", "Z") for text in texts]
-    return [_json_value(value) for value in column.to_pylist()]
+    return [json_value(value) for value in column.to_pylist()]
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Numbers, text, booleans, lists and objects as they are; bytes in base64; else text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -180,9 +180,9 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, dict):
-        return {str(name): _json_value(each) for name, each in value.items()}
+        return {str(name): json_value(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_json_value(each) for each in value]
+        return [json_value(each) for each in value]
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value)
