@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any
 
 from rivermouth.config import Config, Secrets, unresolved
@@ -67,15 +68,7 @@ class Event:
             "applied": applied,
             "quarantined": quarantined,
             "skipped": skipped,
-            "ranges": [
-                {
-                    "topic": each.topic,
-                    "partition": each.partition,
-                    "from_offset": each.from_offset,
-                    "until_offset": each.until_offset,
-                }
-                for each in (entry.ranges if entry is not None else ())
-            ],
+            "ranges": [] if entry is None else [each.as_dict() for each in entry.ranges],
         }
 
 
@@ -154,10 +147,6 @@ def history(
     """
     chosen = config.pipelines[pipeline]
     log = DeltaLog(Lake.of(config, secrets).store(chosen.target.table))
-    found = list[Event]()
-    for each in events(log.commits_backwards(), chosen.ledger_name):
-        early = since_ms is not None and each.record.timestamp_ms < since_ms
-        if early or len(found) == most:
-            break
-        found.append(each)
-    return History(pipeline, str(chosen.target.table), found)
+    told = events(log.commits_backwards(), chosen.ledger_name)
+    late = takewhile(lambda each: each.record.timestamp_ms >= (since_ms or 0), told)
+    return History(pipeline, str(chosen.target.table), [*islice(late, most)])

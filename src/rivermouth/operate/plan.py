@@ -67,19 +67,10 @@ class PipelinePlan:
             "opening": self.opening,
             "offsets": self.offsets,
             "batches": self.batches,
-            "ranges": [_range(each) for each in self.ranges],
-            "lost": [_range(each) for each in self.lost],
+            "ranges": [each.as_dict() for each in self.ranges],
+            "lost": [each.as_dict() for each in self.lost],
             "landing": self.way.as_dict() if self.way is not None else None,
         }
-
-
-def _range(each: OffsetRange) -> dict[str, Any]:
-    return {
-        "topic": each.topic,
-        "partition": each.partition,
-        "from_offset": each.from_offset,
-        "until_offset": each.until_offset,
-    }
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,15 @@ class OffsetRange:
         """How many offsets lie in the range: an upper bound of its records."""
         return self.until_offset - self.from_offset
 
+    def as_dict(self) -> dict[str, str | int]:
+        """The JSON object of the range."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "from_offset": self.from_offset,
+            "until_offset": self.until_offset,
+        }
+
     def without(self, others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
         """The parts that lie in none of ``others``, in order."""
         left, place = [(self.from_offset, self.until_offset)], self.topic_partition
