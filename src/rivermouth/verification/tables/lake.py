@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import obstore
@@ -17,7 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rivermouth.config import TableName
 from rivermouth.storage.faults import asked
-from rivermouth.storage.lake import Lake
+from rivermouth.storage.lake import Lake, in_bucket
 from rivermouth.verification.ledger.entry import Commit
 from rivermouth.verification.result import Findings, Kind
 from rivermouth.verification.tables.ports import Unreadable, canonical
@@ -26,6 +28,7 @@ _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')
 # Spark writes INT96 by default. Read as nanoseconds, years before 1678 and after 2262 overflow.
 _ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
+_AHEAD = 32
 
 
 class LakeTables:
@@ -49,16 +52,23 @@ class LakeTables:
 
 
 class LakeCommits:
-    """The log of a table."""
+    """The log of a table. On a walk, either way, a bucket is asked for some commits at once, since
+    each answer takes long.
+    """
 
     def __init__(self, lake: Lake, table: TableName) -> None:
         self._client = lake.client
         self._log = lake.path(table.schema, table.name, "_delta_log")
+        self._at_once = _AHEAD if in_bucket(lake) else 1
+        self._there: frozenset[int] = frozenset()
+        self._last = -1
+        self._asked: dict[int, Future[bytes]] = {}
 
     def versions(self) -> list[int]:
         """See ``Commits``."""
         names = map(_COMMIT_FILE.fullmatch, self._names())
-        return sorted(int(match[1]) for match in names if match)
+        self._there = frozenset(int(match[1]) for match in names if match)
+        return sorted(self._there)
 
     def checkpointed(self) -> int:
         """See ``Commits``."""
@@ -94,6 +104,18 @@ class LakeCommits:
         return True
 
     def _read(self, version: int) -> bytes:
+        step, self._last = version - self._last, version
+        if version not in self._asked:
+            after = (version + step * each for each in range(1, self._at_once))
+            following = [each for each in after if each in self._there] if abs(step) == 1 else []
+            if not following:
+                return self._content(version)
+            self._asked = {
+                each: _pool().submit(self._content, each) for each in (version, *following)
+            }
+        return self._asked.pop(version).result()
+
+    def _content(self, version: int) -> bytes:
         path, objects = f"{self._log}/{version:020d}.json", self._client.objects
         return bytes(asked(path, lambda: obstore.get(objects, path).bytes()))
 
@@ -104,6 +126,11 @@ class LakeCommits:
         )
         names = (each["path"].rpartition("/_delta_log/")[2] for each in found)
         return [each for each in names if "/" not in each]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AHEAD, "verify")
 
 
 class LakeRows:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import TableName
+from rivermouth.storage.client import Client
 from rivermouth.storage.lake import Lake
 from rivermouth.verification.result import Findings, Kind
 from rivermouth.verification.tables.lake import LakeTables
@@ -92,3 +96,21 @@ def test_what_is_no_table_or_has_lost_a_file_is_unreadable(
         file.unlink()
     with pytest.raises(Unreadable):
         list(rows.batches(["id"]))
+
+
+@pytest.mark.parametrize("order", [range(40), range(39, -1, -1), [5, 9, 10, 11, 2, 3, 3, 39, 38]])
+def test_a_log_in_a_bucket_says_the_same_in_each_order(order: Sequence[int]) -> None:
+    """Most of it is asked for before somebody comes to it; what is gone counts only there."""
+    lake, gone = Lake(Client.in_memory(), "lake", "memory"), 10
+    for version in range(40):
+        line = json.dumps({"commitInfo": {"number": version}}).encode()
+        path = lake.path(NAME.schema, NAME.name, "_delta_log", f"{version:020d}.json")
+        obstore.put(lake.client.objects, path, line)
+    commits, findings = LakeTables(lake).commits(NAME), Findings("p")
+    assert commits.versions() == [*range(40)]
+    path = lake.path(NAME.schema, NAME.name, "_delta_log", f"{gone:020d}.json")
+    obstore.delete(lake.client.objects, path)
+    expected = [{} if each == gone else {"number": each} for each in order]
+    assert [commits.read(each, findings).info for each in order] == expected
+    assert (commits.has(39), commits.has(gone), commits.has(40)) == (True, False, False)
+    assert found(findings) == {Kind.FAULT: [*order].count(gone)}
