@@ -9,7 +9,7 @@ nothing, the offsets table compares sequences) and can be told to crash at a nam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -41,11 +41,12 @@ from rivermouth.kafka.client import Kafka
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.kafka_facts import KafkaFacts, Retention
 from rivermouth.protocol.offsets import (
     Anchor,
     LogEnd,
     OffsetRange,
+    PartitionOffset,
     Position,
     TopicPartition,
     Watermarks,
@@ -290,6 +291,15 @@ class MemoryKafka(Kafka):
         ends = {each: self._world.ends[each] for each in times}
         first = {each: math.ceil(at.timestamp()) for each, at in times.items()}
         return {each: at if at < ends[each] else None for each, at in first.items()}
+
+    def first_timestamps(
+        self, wanted: Collection[PartitionOffset]
+    ) -> dict[PartitionOffset, int | None]:
+        """As ``offsets_at`` has them."""
+        return {(place, offset): offset * 1000 for place, offset in wanted}
+
+    def retentions(self, topics: Iterable[str]) -> dict[str, Retention]:
+        return dict.fromkeys(topics, Retention("delete", None, None))
 
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {

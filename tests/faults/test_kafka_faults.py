@@ -20,7 +20,8 @@ from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.broker import Broker
 from rivermouth.local.server import free_port
-from rivermouth.operate.status import State, status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport
 from rivermouth.verification import verify

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.operate.status import State, status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import status
 from rivermouth.testing import create_topic
 from rivermouth.verification import PipelineProof, Since, beside_offsets, verify
 from tests.faults.outcomes import refusal, went_well

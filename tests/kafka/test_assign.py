@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 import rivermouth
 from rivermouth.config import load, unresolved
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.operate.status import State, status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import status
 from rivermouth.operate.topic import topic
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.verification import verify

@@ -1,9 +1,13 @@
-"""``history`` and ``at`` over a lake in which others compacted and restored, by its page."""
+"""``history``, ``at`` and ``status`` over a lake in which others restored, by their pages."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+from collections.abc import Iterator
+from threading import Timer
 
 import pytest
 from deltalake import DeltaTable
@@ -42,11 +46,25 @@ def lake(
 
 
 def commands() -> list[str]:
-    return "".join(snippets(page("history"), "sh")).splitlines()
+    found = [line for name in ("history", "status") for line in snippets(page(name), "sh")]
+    return "".join(found).splitlines()
+
+
+@pytest.fixture
+def interrupted() -> Iterator[None]:
+    """Somebody presses Ctrl-C after three seconds."""
+    timer = Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    yield
+    timer.cancel()
 
 
 @pytest.mark.parametrize("line", commands())
-def test_each_command_of_the_page_ends_well_in_80_columns(lake: Lake, line: str) -> None:
+def test_each_command_of_a_page_ends_well_in_80_columns(
+    lake: Lake, line: str, request: pytest.FixtureRequest
+) -> None:
+    if "--watch" in line:
+        request.getfixturevalue("interrupted")
     _, command, _, *words = shlex.split(line)
     done = lake.command(command, *(each.replace("orders:", f"{TOPIC}:") for each in words))
     assert done.returncode == 0, done.stderr

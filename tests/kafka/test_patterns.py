@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.operate.status import State, status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import status
 from rivermouth.protocol.starts import OVER
 from rivermouth.run import feeding
 from rivermouth.verification import PipelineProof, Unchecked, verify

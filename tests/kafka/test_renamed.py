@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 from rivermouth.config import load
 from rivermouth.errors import IdentityChanged
 from rivermouth.operate.maintain import Maintenance
+from rivermouth.operate.pace import State
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.sql import query
-from rivermouth.operate.status import State, status
+from rivermouth.operate.status import status
 from rivermouth.verification import Since, beside_offsets, record_states, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.folders import lake_of

@@ -12,7 +12,8 @@ import pytest
 from rivermouth.config import load
 from rivermouth.databricks.workspace import secrets_here
 from rivermouth.local.machine import heap_settings, memory_mb
-from rivermouth.operate.status import State, status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import status
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.starting import memory_of
 from tests.kafka.ledgers import read_up_to
@@ -67,5 +68,5 @@ def test_ten_pipelines_are_looked_at_in_under_a_second(lake: Lake) -> None:
         took.append(time.monotonic() - began)
 
     assert [each.lag_messages for each in found] == [*range(10)]
-    assert [each.state for each in found] == [State.OK, *[State.BEHIND] * 9]
+    assert {each.state for each in found} == {State.OK}, "what waits came just now"
     assert min(took) < 1

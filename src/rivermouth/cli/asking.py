@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_config
 from rivermouth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rivermouth.operate.status import Status
 
 Statement = Annotated[str, typer.Argument(metavar="STATEMENT", help='For example "SELECT …".')]
 Strict = Annotated[
@@ -40,24 +43,39 @@ Processes = Annotated[
         help="Verify at most N pipelines at once; 0: one per core and GB of memory, at most four.",
     ),
 ]
+Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")]
+Every = Annotated[
+    float, typer.Option("--every", min=0.1, metavar="SECONDS", help="How often --watch looks.")
+]
 AT_ONCE = 4
 """Pipelines verified at once, at most: each needs temporary files of its own, too."""
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def status(file: ConfigFile, json: AsJson = False) -> None:
+def status(
+    file: ConfigFile, watch: Watch = False, every: Every = 2.0, json: AsJson = False
+) -> None:
     """Show the state, position and lag of each pipeline. Starts no JVM."""
     from rivermouth.operate.status import status as ask
     from rivermouth.run.tables import status_table
-    from rivermouth.run.text import as_json
+    from rivermouth.run.text import as_json, console
+    from rivermouth.run.watching import watch as look_again
     from rivermouth.verification import record_states
 
-    config = load_config(file)
-    found = ask(config, secrets=known_secrets(), proofs=record_states(config, known_secrets()))
-    if json:
-        as_json(found.as_dict())
+    config, secrets = load_config(file), known_secrets()
+
+    def look() -> Status:
+        return ask(config, secrets=secrets, proofs=record_states(config, secrets))
+
+    def say(found: Status) -> None:
+        as_json(found.as_dict(), indent=None)
+
+    if watch:
+        look_again(look, every, console(), say if json else None)
+    elif json:
+        as_json(look().as_dict())
     else:
-        typer.echo(status_table(found))
+        typer.echo(status_table(look()))
 
 
 def verify(

@@ -12,7 +12,7 @@ from typing import Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError, as_ours
-from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.facts import AskTopic
 from rivermouth.operate.facts import way_now
 from rivermouth.operate.survey import Stores, Surveyed, stores_in, survey
 from rivermouth.protocol.assess import Assessment, State
@@ -91,7 +91,7 @@ class RunPlan:
 
 def plan(
     config: Config,
-    kafka: AskKafka | None = None,
+    kafka: AskTopic | None = None,
     now: Callable[[], float] = time.time,
     secrets: Secrets = unresolved,
     stores: Stores | None = None,

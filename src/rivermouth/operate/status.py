@@ -10,19 +10,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError, as_ours
-from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.facts import AskTopic
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.facts import Layout, layout_of, way_now
+from rivermouth.operate.pace import Evidence, Pace, State, pace_of
 from rivermouth.operate.survey import Stores, Surveyed, each_of, stores_in, survey
+from rivermouth.operate.waiting import Waiting, waiting
 from rivermouth.protocol.assess import Assessment
-from rivermouth.protocol.offsets import TopicPartition, unnested
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import PartitionOffset, TopicPartition, unnested
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import OVER, shown, start_is_over
 from rivermouth.protocol.ways import Way
@@ -92,20 +94,6 @@ def _compared(
 Proofs = Callable[[Pipeline], "RecordState | None"]
 
 
-class State(Enum):
-    """What a pipeline is in."""
-
-    NEW = "NEW"
-    """Nothing has been committed yet."""
-    OK = "OK"
-    """Caught up with its topics."""
-    BEHIND = "BEHIND"
-    BLOCKED = "BLOCKED"
-    """A guard would halt the next run; the reason is its text."""
-    UNKNOWN = "UNKNOWN"
-    """Kafka or a table could not be read; the reason says why."""
-
-
 @dataclass(frozen=True)
 class PipelineStatus:
     """One pipeline. ``position`` is the next offset to read, by topic and partition.
@@ -121,7 +109,8 @@ class PipelineStatus:
     ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
     ``mirror`` is the consumer group of ``mirror_group``; None where none is configured. ``way`` is
     how commits would be made now; None where the mode leaves no choice. ``layout`` is that of a
-    table whose rows land as files.
+    table whose rows land as files. ``pace`` is that of the newest commits. ``waiting`` tells of the
+    records that wait; None: none does, or a run would not go on.
     """
 
     name: str
@@ -141,6 +130,15 @@ class PipelineStatus:
     mirror: MirrorStatus | None = None
     way: Way | None = None
     layout: Layout | None = None
+    pace: Pace = field(default_factory=Pace)
+    waiting: Waiting | None = None
+
+    @property
+    def caught_up_in_s(self) -> float | None:
+        """In how many seconds nothing waits, if it goes on so; None: nobody can tell."""
+        if self.state is not State.CATCHING_UP or self.lag_seconds is None:
+            return None
+        return self.pace.caught_up_in(self.lag_seconds)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -163,7 +161,10 @@ class PipelineStatus:
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
                 "held_back": self.held_back,
+                "caught_up_in_seconds": self.caught_up_in_s,
             },
+            "waiting": self.waiting.as_dict() if self.waiting is not None else None,
+            "pace": self.pace.as_dict(),
         }
 
 
@@ -180,7 +181,7 @@ class Status:
 
 def status(
     config: Config,
-    kafka: AskKafka | None = None,
+    kafka: AskTopic | None = None,
     now: Callable[[], float] = time.time,
     secrets: Secrets = unresolved,
     stores: Stores | None = None,
@@ -204,22 +205,48 @@ def status(
 
     def beside(each: Pipeline) -> dict[str, Any] | Exception:
         log = store_of(each).log if stores is None else None
-        known = {"proof": partial(proof_of, each), "retrying": partial(note_of, each.name)}
+        known = {
+            "proof": partial(proof_of, each),
+            "retrying": partial(note_of, each.name),
+            "pace": partial(_pace, store_of(each), each),
+        }
         return _beside(each, lake, log, known)
 
     looked = each_of([*config.pipelines.values()], beside)
 
-    def of(each: Surveyed) -> PipelineStatus:
-        known, found = looked[each.pipeline.name], _status(each, now())
+    def of(each: Surveyed, judged: Judged) -> PipelineStatus:
+        known, found = looked[each.pipeline.name], judged.status
         if isinstance(known, Exception):
             return _refused(found, as_ours(known, each.pipeline.name))
         try:
-            return replace(found, mirror=mirror_of(each, found.position, mirrors), **known)
+            found = replace(found, mirror=mirror_of(each, found.position, mirrors), **known)
         except Exception as fault:
             return _refused(found, as_ours(fault, each.pipeline.name))
+        return _kept_up(found, waits.get(found.name), now() * 1000)
 
+    judged = [_judged(each, now()) for each in surveyed]
+    waits = _waiting(surveyed, judged, now() * 1000)
     with closing(mirrors):
-        return Status([of(each) for each in surveyed])
+        return Status([*map(of, surveyed, judged)])
+
+
+def _waiting(
+    surveyed: Sequence[Surveyed], judged: Sequence[Judged], now_ms: float
+) -> Mapping[str, Waiting]:
+    asked = surveyed[0].kafka if surveyed else None
+    if asked is None or isinstance(asked, RivermouthError):
+        return {}
+    return waiting({each.status.name: each.following for each in judged}, asked, now_ms)
+
+
+def _kept_up(found: PipelineStatus, waits: Waiting | None, now_ms: float) -> PipelineStatus:
+    """The status with what the newest commits prove, where a run would go on."""
+    if found.lag_messages is None or found.state is State.NEW:
+        return replace(found, waiting=waits)
+    oldest_ms = None if waits is None else waits.oldest_ms
+    retrying = found.retrying is not None
+    evidence = Evidence(now_ms, found.lag_messages, found.pace, oldest_ms, retrying)
+    return replace(found, state=evidence.state, waiting=waits)
 
 
 def _beside(
@@ -237,26 +264,48 @@ def _beside(
         return fault
 
 
+def _pace(store: LedgerStore, pipeline: Pipeline) -> Pace:
+    with suppress(RivermouthError):  # what is wrong with the log is told as what blocks
+        return pace_of(store.log, pipeline.ledger_name)
+    return Pace()
+
+
 def _layout(log: LedgerLog | None, way: Way | None) -> Layout | None:
     known = way is not None and way.by == "files"
     return layout_of(log) if known and isinstance(log, DeltaLog) else None
 
 
-def _status(each: Surveyed, now_s: float) -> PipelineStatus:
+@dataclass(frozen=True)
+class Judged:
+    """A pipeline as far as its ledger and Kafka tell, and the records that wait for it first."""
+
+    status: PipelineStatus
+    following: tuple[PartitionOffset, ...] = ()
+
+
+def _judged(each: Surveyed, now_s: float) -> Judged:
     pipeline = each.pipeline
     found = PipelineStatus(pipeline.name, State.UNKNOWN, str(pipeline.target.table))
     if isinstance(each.ledger, RivermouthError):
-        return _refused(found, each.ledger)
+        return Judged(_refused(found, each.ledger))
     try:
         assessment = each.assessed(now_s)
         found = _of_ledger(found, assessment.ledger)
         if assessment.halt is not None:
-            return _refused(found, assessment.halt)
+            return Judged(_refused(found, assessment.halt))
         if isinstance(each.facts, RivermouthError):
-            return _refused(found, each.facts)
-        return _with_lag(pipeline, each.store, found, assessment, now_s)
+            return Judged(_refused(found, each.facts))
+        found = _with_lag(pipeline, each.store, found, assessment, now_s)
+        return Judged(found, _following(assessment, each.facts))
     except Exception as fault:  # a defect of ours is one pipeline's, too
-        return _refused(_of_ledger(found, each.ledger), as_ours(fault, pipeline.name))
+        return Judged(_refused(_of_ledger(found, each.ledger), as_ours(fault, pipeline.name)))
+
+
+def _following(assessment: Assessment, facts: KafkaFacts) -> tuple[PartitionOffset, ...]:
+    """The next offset of each partition that has more."""
+    starts = assessment.starts.offsets.items()
+    ends = facts.watermarks
+    return tuple((each, at) for each, at in starts if each in ends and at < ends[each].high)
 
 
 def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:
@@ -283,19 +332,19 @@ def _with_lag(
     now_s: float,
 ) -> PipelineStatus:
     """The status of a pipeline that a run would go on with."""
-    messages, waiting = assessment.behind, assessment.held_back
-    reasons = [_waiting(waiting)] if waiting else []
+    messages, held_back = assessment.behind, assessment.held_back
+    reasons = [_held_back(held_back)] if held_back else []
     reasons += [shown(assessment.vanished)] if assessment.vanished else []
     reasons += [OVER] if start_is_over(pipeline, assessment.ledger.newest) else []
     reason = "; ".join(reasons) or None
-    found = replace(found, held_back=waiting, reason=reason, lag_messages=messages)
+    found = replace(found, held_back=held_back, reason=reason, lag_messages=messages)
     if assessment.ledger.newest is None:
         return replace(found, state=State.NEW)
     if not messages:
         return replace(found, state=State.OK, lag_seconds=0.0)
     newest_ms = _newest_ms(store, assessment)
     age = None if newest_ms is None else max(0.0, round(now_s - newest_ms / 1000, 3))
-    return replace(found, state=State.BEHIND, lag_seconds=age)
+    return replace(found, state=State.CATCHING_UP, lag_seconds=age)
 
 
 def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
@@ -308,5 +357,5 @@ def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
     return newest_ms or recorded.timestamp_ms
 
 
-def _waiting(offsets: int) -> str:
+def _held_back(offsets: int) -> str:
     return f"open transactions hold back {offsets:,} offsets; if they stay, one is hanging"

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, Secrets
 from rivermouth.errors import RivermouthError
-from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.facts import AskTopic
 from rivermouth.operate.facts import (
     answers,
     assessed,
@@ -49,7 +49,7 @@ class Surveyed:
     store: LedgerStore
     ledger: LedgerSnapshot | RivermouthError
     facts: KafkaFacts | RivermouthError
-    kafka: AskKafka | RivermouthError
+    kafka: AskTopic | RivermouthError
 
     def assessed(self, now_s: float) -> Assessment:
         """What a run would do now, see ``facts.assessed``. Raises what stands there, too."""
@@ -59,7 +59,7 @@ class Surveyed:
 
 
 def survey(
-    config: Config, kafka: AskKafka | None, secrets: Secrets, stores: Stores
+    config: Config, kafka: AskTopic | None, secrets: Secrets, stores: Stores
 ) -> list[Surveyed]:
     """All pipelines, in the order of the file. ``kafka``: None: the configured broker."""
     pipelines = [*config.pipelines.values()]

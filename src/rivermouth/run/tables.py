@@ -32,6 +32,7 @@ def status_table(found: Status, now: Callable[[], float] = time.time) -> str:
     lines += [note(name, text) for name, text in proofs if text]
     lines += [note(each.name, each.mirror.line()) for each in every if each.mirror]
     lines += [note(each.name, str(each.way)) for each in every if each.way and each.way.reason]
+    lines += [note(each.name, told) for each in every if (told := _keeps_up(each))]
     layouts = [(each.name, each.layout) for each in every if each.layout]
     lines += [note(name, _lies(it, now_s)) for name, it in layouts if not it.is_plain]
     return "\n".join(lines)
@@ -47,6 +48,19 @@ def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
         "-" if each.sequence is None else proved(each.proof, now_s),
         each.table,
     )
+
+
+def _keeps_up(each: PipelineStatus) -> str:
+    """What is known of the records that wait; empty where none does."""
+    if each.waiting is None:
+        return ""
+    rate, left = each.pace.offsets_per_s, each.waiting.left
+    told = [f"commits read {rate:,.0f} offsets a second"] if rate else []
+    if each.caught_up_in_s is not None:
+        told.append(f"nothing waits in {duration(each.caught_up_in_s)} if that goes on")
+    if left.seconds is not None:
+        told.append(f"Kafka keeps what waits for {duration(left.seconds)}")
+    return "; ".join(told)
 
 
 def _lies(layout: Layout, now_s: float) -> str:

@@ -90,9 +90,11 @@ def note(name: str, text: str) -> str:
     return wrapped(f"{name}: {text}", _INDENT, "")
 
 
-def as_json(value: Any) -> None:
-    """Print one JSON object; a value that has no JSON type becomes text."""
-    json.dump(value, sys.stdout, indent=2, default=str)
+def as_json(value: Any, indent: int | None = 2) -> None:
+    """Print one JSON object, in one line without ``indent``; a value that has no JSON type becomes
+    text.
+    """
+    json.dump(value, sys.stdout, indent=indent, default=str)
     sys.stdout.write("\n")
     sys.stdout.flush()
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rivermouth.errors import ConfigError
-from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.run.outcome import Shares, ago, proof_note, proved, read_since, verified
 from rivermouth.run.tables import status_table as render
 from rivermouth.verification import Since, Verification

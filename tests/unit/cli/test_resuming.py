@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import ConfigError
-from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.protocol.accept_changes import CHANGES, ROLLBACKS, check_accepted, read_offsets
 from rivermouth.protocol.entry import Change
 from rivermouth.run.outcome import accepted, verified

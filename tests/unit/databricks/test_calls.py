@@ -21,7 +21,8 @@ from rivermouth.config import Config, load, unresolved
 from rivermouth.config.platforms import LOCAL, SERVERLESS
 from rivermouth.databricks import calls
 from rivermouth.errors import ConfigError, OffsetGap
-from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.run.outcome import Report, ended
 from rivermouth.run.report import Listener, PipelineReport, Silent
 from rivermouth.spark.session import Spark

@@ -15,8 +15,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, Pipeline, Start, Topics, load
 from rivermouth.errors import KafkaUnreachable, TopicMissing
-from rivermouth.kafka.facts import AskKafka
-from rivermouth.operate.status import MirrorStatus, PipelineStatus, State, Status, status
+from rivermouth.kafka.facts import AskTopic
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import MirrorStatus, PipelineStatus, Status, status
 from rivermouth.protocol.commits import Recorded, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -39,6 +40,7 @@ from tests.unit.operate.doubles import Answering, configured
 pytestmark = pytest.mark.unit
 
 STAMP = datetime(2026, 1, 1, tzinfo=timezone.utc)
+STAMP_MS = int(STAMP.timestamp() * 1000)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 KAFKA = pa.struct(
     [
@@ -91,7 +93,7 @@ def commit(config: Config, entry: Entry | None, *, rows: int = 1, mode: Any = "a
     return path
 
 
-def only(config: Config, ask: AskKafka, now: float = STAMP.timestamp()) -> PipelineStatus:
+def only(config: Config, ask: AskTopic, now: float = STAMP.timestamp()) -> PipelineStatus:
     [found] = status(config, ask, lambda: now).pipelines
     return found
 
@@ -111,12 +113,23 @@ NEW: dict[str, Any] = {
     "mirror": None,
     "landing": {"by": "files", "reason": None},
     "files": None,
-    "lag": {"messages": 15, "seconds": None, "held_back": 0},
+    "lag": {"messages": 15, "seconds": None, "held_back": 0, "caught_up_in_seconds": None},
+    "waiting": {
+        "since_ms": STAMP_MS,
+        "kept": {
+            "outlook": "by age",
+            "basis": "the record's timestamp plus retention.ms 604,800,000; Kafka deletes whole "
+            "segments, so not before",
+            "seconds": 604_800.0,
+            "record_ms": STAMP_MS,
+        },
+    },
+    "pace": {"offsets_per_second": None, "commits": []},
 }
 
 
 def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Config) -> None:
-    assert only(config, Answering(facts())).as_dict() == NEW
+    assert only(config, Answering(facts(), stamp_ms=STAMP_MS)).as_dict() == NEW
 
 
 def test_a_table_without_an_entry_is_new(config: Config) -> None:
@@ -129,14 +142,17 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
     commit(config, ENTRY)
     found = only(config, Answering(facts()), STAMP.timestamp() + 60).as_dict()
     assert found["files"].pop("size") > 0
+    [[at_ms, offsets, behind_ms]] = found.pop("pace")["commits"]
+    assert (offsets, at_ms - behind_ms) == (15, STAMP_MS)
     assert found == {
-        **NEW,
+        **{name: each for name, each in NEW.items() if name != "pace"},
         "state": "OK",
         "files": {"files": 1, "vectors": 0, "deleted": 0.0, "compacted": None},
         "sequence": 1,
         "table_version": 1,
         "position": {"t": {"0": 10, "1": 5}},
-        "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
+        "lag": {"messages": 0, "seconds": 0.0, "held_back": 0, "caught_up_in_seconds": None},
+        "waiting": None,
     }
 
 
@@ -146,7 +162,7 @@ def test_lag_in_seconds_is_the_age_of_the_newest_committed_record(
 ) -> None:
     commit(config, ENTRY)
     found = only(config, Answering(facts(high=17)), STAMP.timestamp() + later_s)
-    assert (found.state, found.lag_messages, found.lag_seconds) == (State.BEHIND, 7, seconds)
+    assert (found.state, found.lag_messages, found.lag_seconds) == (State.CATCHING_UP, 7, seconds)
 
 
 def test_an_entry_without_rows_dates_from_its_commit(config: Config) -> None:
@@ -303,7 +319,7 @@ def test_it_tells_how_far_the_offsets_table_is(config: Config) -> None:
 def test_a_log_truncated_by_an_unclean_election_blocks(config: Config) -> None:
     commit(config, replace(ENTRY, epochs={T0: 3}))
     grown = replace(facts(high=20), ends={T0: LogEnd(20, 4)})
-    assert only(config, Answering(grown)).state is State.BEHIND
+    assert only(config, Answering(grown)).state is State.CATCHING_UP
     found = only(config, Answering(grown, truncated={T0: 8}))
     assert found.state is State.BLOCKED
     assert (found.reason or "").startswith("RM416")
@@ -314,7 +330,7 @@ def test_without_a_broker_the_lag_is_unknown_and_the_position_is_not(config: Con
     found = only(config, Answering(facts(), failing={"t": AWAY}))
     assert found.state is State.UNKNOWN
     assert (found.reason or "").startswith("RM301")
-    assert found.as_dict()["lag"] == {"messages": None, "seconds": None, "held_back": None}
+    assert {*found.as_dict()["lag"].values()} == {None}
     assert found.position == {"t": {"0": 10, "1": 5}}
 
 
@@ -441,7 +457,7 @@ def test_a_pipeline_that_a_run_tries_again_says_so(config: Config) -> None:
     assert said in render(found, STAMP.timestamp).replace("\n  ", " ")
 
 
-def mirrored(config: Config, ask: AskKafka, groups: MemoryGroups) -> PipelineStatus:
+def mirrored(config: Config, ask: AskTopic, groups: MemoryGroups) -> PipelineStatus:
     """The status of the one pipeline, which now writes its position into the group ``burrow``."""
     pipeline = config.pipelines["p"]
     source = pipeline.source.model_copy(update={"mirror_group": "burrow"})

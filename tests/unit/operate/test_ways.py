@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from rivermouth.config import Config, unresolved
 from rivermouth.operate.doctor import check_config
 from rivermouth.operate.facts import way_now
-from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.operate.pace import State
+from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.ways import AS_FILES, Way
 from rivermouth.run.report import OpenReport

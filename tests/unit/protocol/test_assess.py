@@ -17,8 +17,8 @@ from rivermouth.config import Config, Kafka, OnDataLoss, Pipeline, Start
 from rivermouth.errors import Halt
 from rivermouth.kafka.facts import with_truncations
 from rivermouth.operate.maintain import maintainable
+from rivermouth.operate.pace import State as Shown
 from rivermouth.operate.status import PipelineStatus, status
-from rivermouth.operate.status import State as Shown
 from rivermouth.protocol.assess import Assessment, State, assess
 from rivermouth.protocol.commits import CommitRecord, Purpose, entry_of
 from rivermouth.protocol.entry import Draft, Entry
@@ -190,10 +190,9 @@ CASES = {
         pipeline=LATEST,
     ),
     "caught up": Case(read),
-    "behind": Case(changed(lambda world: world.ends.update({P0: 9})), shown=Shown.BEHIND, behind=3),
+    "behind": Case(changed(lambda world: world.ends.update({P0: 9})), behind=3),
     "a partition was added": Case(
         changed(lambda world: world.ends.update({place(2): 5})),
-        shown=Shown.BEHIND,
         opening=(Purpose.DISCOVERY, (span(0, 0, 2),)),
         starts=position(6, 4, 0),
         discovered=(span(0, 0, 2),),
@@ -201,7 +200,6 @@ CASES = {
     ),
     "a partition was added and cut, and the loss is to be recorded": Case(
         changed(add_a_partition_that_is_cut),
-        shown=Shown.BEHIND,
         opening=(Purpose.LOSS, (span(0, 4, 2),)),
         starts=position(6, 4, 4),
         lost=(span(0, 4, 2),),
@@ -223,12 +221,9 @@ CASES = {
     "clean-up took all entries": Case(
         changed(clean_up), opening=(Purpose.HEARTBEAT, HERE), quiet=True
     ),
-    "an accepted RESTORE": Case(
-        changed(accept_a_restore), starts=position(0, 0), shown=Shown.BEHIND, behind=10
-    ),
+    "an accepted RESTORE": Case(changed(accept_a_restore), starts=position(0, 0), behind=10),
     "retention passed the position, and the loss is to be recorded": Case(
         changed(lose),
-        shown=Shown.BEHIND,
         opening=(Purpose.LOSS, (span(6, 9),)),
         starts=position(9, 4),
         lost=(span(6, 9),),

@@ -196,6 +196,8 @@ class DeltaLog:
             if actions is None:  # clean-up took the others, or somebody took this one
                 self.versions()
                 return
+            if 0 <= self.state.version - version < _RECENT:
+                self._recent[version] = actions
             yield record_of(version, actions)
 
     def _in_turn(
