@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rivermouth.config import Config
+    from rivermouth.monitor.telling import Asked
     from rivermouth.protocol.offsets import Position, TopicPartition
     from rivermouth.run.outcome import Report
     from rivermouth.run.progress import Behind
@@ -35,6 +38,40 @@ Audit = Annotated[
     ),
 ]
 
+
+class Log(str, Enum):
+    """How a run writes its log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormat = Annotated[
+    Log,
+    typer.Option("--log", help="Lines for people, or one JSON object for each event."),
+]
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics",
+        metavar="[HOST]:PORT",
+        help="Serve figures for Prometheus at /metrics, for example on :9464.",
+    ),
+]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics-file",
+        metavar="FILE",
+        dir_okay=False,
+        help="Write the same at the end of the run, for the textfile collector.",
+    ),
+]
+Otel = Annotated[
+    bool,
+    typer.Option("--otel", help="Send figures by OpenTelemetry, as its variables OTEL_… say."),
+]
+
 _STOPPING = "stopping after the current batch (Ctrl-C again aborts)"
 _ABORTED = "aborted; the next run reads from the log what was committed"
 
@@ -44,6 +81,10 @@ def run(
     select: Select = "",
     continuous: Continuous = False,
     audit: Audit = False,
+    log: LogFormat = Log.TEXT,
+    metrics: Metrics = "",
+    metrics_file: MetricsFile = None,
+    otel: Otel = False,
     json: AsJson = False,
 ) -> None:
     """Bring the tables up to date.
@@ -54,41 +95,42 @@ def run(
     config = load_local(file)
     names = config.selected(select)
     from rivermouth.local.commands import typed
+    from rivermouth.monitor.telling import Asked
     from rivermouth.run.outcome import ended
     from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
     stop.listen()
-    report = _run(config, names, shown, stop, continuous=continuous, audit=audit)
-    shown.print()
-    # What was told beside live rows is far up in a terminal; a log has it as it was told.
-    end = ended(report.pipelines, stopped=report.stopped, shown_before=not shown.is_terminal)
-    following = f". Next: {typed('verify', file)}" if report.ok else ""
-    shown.print(f"{end}{following}", soft_wrap=True)
+    asked = Asked(continuous, log is Log.JSON, metrics, metrics_file, otel)
+    report = _run(config, names, shown, stop, asked, audit=audit)
+    if not asked.json:
+        shown.print()
+        # What was told beside live rows is far up in a terminal; a log has it as it was told.
+        end = ended(report.pipelines, stopped=report.stopped, shown_before=not shown.is_terminal)
+        following = f". Next: {typed('verify', file)}" if report.ok else ""
+        shown.print(f"{end}{following}", soft_wrap=True)
     if json:
         as_json(report.as_dict())
     raise typer.Exit(report.exit_code)
 
 
 def _run(
-    config: Config,
-    names: Sequence[str],
-    shown: Console,
-    stop: Stop,
-    *,
-    continuous: bool,
-    audit: bool,
+    config: Config, names: Sequence[str], shown: Console, stop: Stop, asked: Asked, *, audit: bool
 ) -> Report:
-    from rivermouth.run.outcome import Report
-    from rivermouth.run.progress import listener
+    from rich.console import Console
 
+    from rivermouth.monitor.telling import telling
+    from rivermouth.run.outcome import Report
+
+    secrets, behind = known_secrets(), _behind(config) if asked.continuous else None
+    steps = Console(quiet=True) if asked.json else shown
     with local_run(
-        config, shown, known_secrets(), names, continuous=continuous, audit=audit
+        config, steps, secrets, names, continuous=asked.continuous, audit=audit
     ) as pipelines:
         if stop.event.is_set():
             return Report((), stopped=True)
-        with listener(shown, _behind(config) if continuous else None) as events:
+        with telling(config, secrets, asked, shown, behind) as events:
             reports = pipelines.pipelines(names, events, stop.event)
     return Report(tuple(reports), stop.event.is_set())
 

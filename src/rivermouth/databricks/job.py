@@ -35,8 +35,8 @@ from rivermouth.protocol.accept_changes import (
     check_accepted,
     read_offsets,
 )
+from rivermouth.run.lines import Lines, as_text
 from rivermouth.run.outcome import NOT_OK, accepted, end_of, maintained
-from rivermouth.run.progress import Lines
 from rivermouth.run.report import Listener, PassingOn, PipelineReport, Silent, exit_code
 from rivermouth.run.run import Run
 from rivermouth.run.starting import (
@@ -137,7 +137,7 @@ class Job:
             check_endless(self.platform)
         shown = console()
         stop = _stopped()
-        heard: Listener = Lines(shown)
+        heard: Listener = Lines(as_text(shown))
         if continuous:
             heard = Together(heard, stop, lambda line: shown.print(line, soft_wrap=True))
         reports = self._run(continuous=continuous).pipelines(self.names, heard, stop)

@@ -193,18 +193,18 @@ def status(
     ``kafka`` answers for topics and ledgers (default: the configured broker, asked at most
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
     configuration only names; ``stores`` says where each ledger is (default: in the configured
-    folder, where a run also notes what it tries again); ``proofs`` tells what is proved of each
+    folder); ``proofs`` tells what is proved of each
     pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
     lake = Lake.if_any(config, secrets)
     store_of = stores or stores_in(lake or Lake.of(config), config)
     surveyed = survey(config, kafka, secrets, store_of)
     proof_of = proofs or (lambda _: None)
-    note_of = RetryNotes(lake).read if lake and stores is None else lambda _: None
+    note_of = RetryNotes(lake).read if lake else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)
 
     def beside(each: Pipeline) -> dict[str, Any] | Exception:
-        log = store_of(each).log if stores is None else None
+        log = store_of(each).log
         known = {
             "proof": partial(proof_of, each),
             "retrying": partial(note_of, each.name),

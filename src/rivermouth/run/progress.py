@@ -1,10 +1,9 @@
-"""What a run shows while it runs: one live row per pipeline, or one line per event."""
+"""What a run shows on a terminal while it runs: one live row per pipeline."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -13,45 +12,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.report import (
-    CommitReport,
-    Listener,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-)
-from rivermouth.run.text import compact, failure, wrapped
+from rivermouth.run.lines import Lines, as_text
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.text import compact
 
 Behind = Callable[[Position], "int | None"]
 """How many offsets a position is behind the end offsets now; None: unknown."""
-
-
-class Lines:
-    """One line per event, written at once: for logs and pipes."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def opened(self, report: OpenReport) -> None:
-        self._say(report.line())
-
-    def committed(self, report: CommitReport) -> None:
-        self._say(report.line())
-
-    def tries_again(self, report: RetryReport) -> None:
-        self._say(report.line())
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._say(report.line())
-
-    def finished(self, report: PipelineReport) -> None:
-        if report.error is not None:  # the summary at the end shows the others
-            text = failure(report.pipeline, report.error, report.retries)
-            self._console.print(text, soft_wrap=True)
-
-    def _say(self, line: str) -> None:
-        self._console.print(wrapped(line, "  ", ""), soft_wrap=True)
 
 
 @dataclass
@@ -82,7 +48,7 @@ class LiveRows(Lines):
     """
 
     def __init__(self, console: Console, behind: Behind | None = None) -> None:
-        super().__init__(console)
+        super().__init__(as_text(console))
         self._behind = behind
         self._rows: dict[str, _Row] = {}
         self._live = Live(console=console, get_renderable=self._table, refresh_per_second=4)
@@ -150,8 +116,3 @@ class LiveRows(Lines):
         if self._behind is not None and time.monotonic() - row.asked > 1:
             row.lag = self._behind(row.position)
             row.asked = time.monotonic()
-
-
-def listener(console: Console, behind: Behind | None) -> AbstractContextManager[Listener]:
-    """Live rows on a terminal, lines elsewhere: a context manager that lasts for the run."""
-    return LiveRows(console, behind) if console.is_terminal else nullcontext(Lines(console))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import threading
+from contextlib import nullcontext
 
 import pytest
 from rich.console import Console
@@ -12,7 +13,8 @@ from rich.console import Console
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, OffsetGap, RivermouthError
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.run.progress import Lines, LiveRows, listener
+from rivermouth.run.lines import Lines, as_text
+from rivermouth.run.progress import LiveRows
 from rivermouth.run.report import (
     CommitReport,
     MirrorReport,
@@ -53,7 +55,7 @@ def plain(text: str) -> list[str]:
 
 def test_in_a_log_every_event_is_a_line_and_success_is_left_to_the_summary() -> None:
     shown, text = recorder(terminal=False)
-    heard = Lines(shown)
+    heard = Lines(as_text(shown))
     heard.opened(opened())
     heard.committed(committed())
     heard.finished(finished())
@@ -66,7 +68,7 @@ def test_in_a_log_every_event_is_a_line_and_success_is_left_to_the_summary() -> 
 
 def test_in_a_log_a_failure_is_said_at_once() -> None:
     shown, text = recorder(terminal=False)
-    heard = Lines(shown)
+    heard = Lines(as_text(shown))
     heard.finished(finished(error=OffsetGap("a gap", where="orders-0", found="9")))
     assert text.getvalue().splitlines()[:3] == [
         "FAILED orders",
@@ -81,7 +83,7 @@ def waits(name: str = "orders") -> RetryReport:
 
 def test_in_a_log_a_pipeline_that_is_tried_again_says_so_and_why() -> None:
     shown, text = recorder(terminal=False)
-    heard = Lines(shown)
+    heard = Lines(as_text(shown))
     heard.tries_again(waits())
     assert text.getvalue() == "orders: tried again in 12.0 s: RM301 k:9092: no broker answers\n"
 
@@ -154,13 +156,6 @@ def test_on_a_terminal_a_lag_that_nobody_knows_is_not_zero() -> None:
     assert "lag ?" in text.getvalue()
 
 
-def test_a_terminal_gets_rows_and_anything_else_lines() -> None:
-    for terminal in (True, False):
-        with listener(recorder(terminal=terminal)[0], None) as heard:
-            assert isinstance(heard, LiveRows) is terminal
-            assert isinstance(heard, Lines)
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -213,7 +208,7 @@ def test_no_color_is_honoured(
 def test_a_group_that_is_not_written_is_said_in_lines_that_fit(terminal: bool) -> None:
     shown, text = recorder(terminal=terminal)
     error = KafkaRefused("the consumer group has live members", where="k:9092", found="x " * 40)
-    with listener(shown, None) as heard:
+    with LiveRows(shown) if terminal else nullcontext(Lines(as_text(shown))) as heard:
         heard.not_mirrored(MirrorReport(("orders", "returns"), "burrow", error))
     lines = plain(text.getvalue())
     assert "orders, returns: the run goes on, but the group burrow is not written: RM303" in lines

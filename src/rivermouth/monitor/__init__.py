@@ -1,0 +1,1 @@
+"""What a run tells others while it runs: figures, lines in a log, alerts."""
