@@ -28,6 +28,11 @@ from tests.pages import page, snippets
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 TOPIC = "metrics-bids"
+DONE = (
+    'rivermouth_records_total{outcome="applied",pipeline="bids"} 5.0',
+    'rivermouth_lag_records{pipeline="bids"} 0.0',
+)
+"""What is there once all is read, and was looked at."""
 
 
 @pytest.fixture
@@ -99,7 +104,7 @@ def until(scraped: Callable[[], str]) -> Iterator[Future[str]]:
                 text = scraped()
             except URLError:
                 text = ""
-            if "rivermouth_lag_records{" in text and 'outcome="applied",pipeline="bids"} 5' in text:
+            if all(each in text for each in DONE):
                 break
             time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -123,6 +128,6 @@ def test_a_run_without_end_is_scraped(
         done = lake.command("run", *words, spark=rivermouth_spark)
     assert done.returncode == 0, done.stderr
     found = figures(scraped.result())
-    assert found["rivermouth_records_total applied"] == 5
-    assert found["rivermouth_lag_records"] == 0
+    assert found["rivermouth_commit_seconds_count"] >= 1
+    assert (found["rivermouth_lag_seconds"], found["rivermouth_state OK"]) == (0, 1)
     assert "committed" not in {each["event"] for each in lines(done.stdout)}
