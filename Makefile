@@ -11,7 +11,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice test-stores check bench bench-aggregate bench-cluster bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-partitions bench-store bench-upsert json-suite torture torture-cluster torture-store torture-totals torture-upserts torture-sinks soak databricks-cli stores lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice test-stores check bench bench-aggregate bench-cluster bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-partitions bench-store bench-upsert json-suite torture torture-cluster torture-store torture-alerts torture-totals torture-upserts torture-sinks soak databricks-cli stores lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -74,6 +74,9 @@ torture-upserts: setup ## Random changes by key, and four readers against a plai
 
 torture-sinks: setup ## The same for what is sent to topics and to a function: RECORDS=n SEED=s
 	@$(BIN)/python -m tests.faults.sinks --records $(or $(RECORDS),100000) --seed $(or $(SEED),1)
+
+torture-alerts: setup ## Kill a process that sends alerts, again and again: KILLS=n SEED=s
+	@$(BIN)/python -m tests.faults.alarms --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
 soak: setup ## Many pipelines in one process for an hour, under faults: MINUTES=n SEED=s
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) \

@@ -14,12 +14,14 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from rivermouth.config import Catalog, Config, Pipeline, Retry, Source, Target, Timestamps
+from rivermouth.config.alerts import Alerts, Email
 from rivermouth.config.schema import shown
 from rivermouth.config.settings import Model, Setting, keys_of, settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 TABLES: dict[str, type[Model]] = {
-    each.__name__: each for each in (Config, Retry, Pipeline, Source, Timestamps, Target)
+    each.__name__: each
+    for each in (Config, Retry, Alerts, Email, Pipeline, Source, Timestamps, Target)
 }
 MARKED = re.compile(r"(<!-- keys: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

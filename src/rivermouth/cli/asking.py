@@ -13,6 +13,9 @@ from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, l
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rivermouth.config import Config
     from rivermouth.operate.status import Status
 
 Statement = Annotated[str, typer.Argument(metavar="STATEMENT", help='For example "SELECT …".')]
@@ -47,13 +50,20 @@ Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, unti
 Every = Annotated[
     float, typer.Option("--every", min=0.1, metavar="SECONDS", help="How often --watch looks.")
 ]
+SendAlerts = Annotated[
+    bool, typer.Option("--alert", help="Send the alerts of the file that are due.")
+]
 AT_ONCE = 4
 """Pipelines verified at once, at most: each needs temporary files of its own, too."""
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def status(
-    file: ConfigFile, watch: Watch = False, every: Every = 2.0, json: AsJson = False
+    file: ConfigFile,
+    watch: Watch = False,
+    every: Every = 2.0,
+    alert: SendAlerts = False,
+    json: AsJson = False,
 ) -> None:
     """Show the state, position and lag of each pipeline. Starts no JVM."""
     from rivermouth.operate.status import status as ask
@@ -63,9 +73,13 @@ def status(
     from rivermouth.verification import record_states
 
     config, secrets = load_config(file), known_secrets()
+    tell = _alarm(config) if alert else None
 
     def look() -> Status:
-        return ask(config, secrets=secrets, proofs=record_states(config, secrets))
+        found = ask(config, secrets=secrets, proofs=record_states(config, secrets))
+        if tell is not None:
+            tell(found)
+        return found
 
     def say(found: Status) -> None:
         as_json(found.as_dict(), indent=None)
@@ -76,6 +90,16 @@ def status(
         as_json(look().as_dict())
     else:
         typer.echo(status_table(look()))
+
+
+def _alarm(config: Config) -> Callable[[Status], object]:
+    """What sends the alerts of a configuration. Raises ConfigError where it has none."""
+    from rivermouth.monitor.sending import alarm_of
+
+    alarm = alarm_of(config, known_secrets())
+    if alarm is None:
+        raise ConfigError((f"{config.path}: --alert sends alerts, and the file has none",))
+    return alarm.seen
 
 
 def verify(

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, model_validator
 
+from rivermouth.config.alerts import Alerts, alerts_faults
 from rivermouth.config.bucket import Bucket, storage_faults
 from rivermouth.config.names import Catalog, TableName, offsets_table_faults
 from rivermouth.config.options import MASTER, catalog_faults
@@ -124,6 +125,9 @@ class Config(Model):
         " `spark.master` says on which cluster; without it tasks run on this machine.",
         examples=[{"spark.driver.memory": "8g"}],
     )
+    alerts: Alerts | None = Field(
+        default=None, description="Who is told when a pipeline needs somebody, see docs/alerts.md."
+    )
     pipelines: Pipelines = Field(
         description="The pipelines by name, at least one.",
         json_schema_extra={"minProperties": 1, "additionalProperties": False},
@@ -155,6 +159,7 @@ class Config(Model):
                 "kafka": _without_secrets(self.kafka),
                 "schema_registry": registry and _without_secrets(registry),
                 "storage": storage and _without_secrets(storage),
+                "alerts": None,
             }
         )
 
@@ -203,6 +208,7 @@ class Config(Model):
         options = None if self.storage is None else self.storage.options
         stored = [*storage_faults(self.warehouse, options)]
         stored += in_bucket(found) if isinstance(self.warehouse, Bucket) else ()
+        stored += alerts_faults(self.warehouse, self.alerts)
         return checked(self, [*shared_faults(found), *ours, *spark, *schemas, *stored])
 
 

@@ -131,4 +131,6 @@ def shown(default: object) -> object:
         return shown_duration(default)
     if isinstance(default, Start):
         return default.edge
+    if isinstance(default, tuple) and default:
+        return f"[{', '.join(map(str, default))}]"
     return default.value if isinstance(default, Enum) else default

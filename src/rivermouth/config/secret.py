@@ -117,8 +117,8 @@ _REFERENCE = re.compile(
     r"|\$\{(?P<kind>[A-Za-z]+:)?"
 )
 KNOWN = (
-    "write ${env:NAME} or ${env:NAME:-default}, under kafka:, schema_registry: and storage: also "
-    "${secret:scope/key}, "
+    "write ${env:NAME} or ${env:NAME:-default}, under kafka:, schema_registry:, storage: and "
+    "alerts: also ${secret:scope/key}, "
     "or $${ for a literal ${"
 )
 

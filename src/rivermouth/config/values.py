@@ -268,6 +268,14 @@ def check_servers(value: str) -> Iterable[Fault]:
             return
 
 
+def one_server(value: object) -> str:
+    """``host:port``; raises ``Refused``."""
+    match = _SERVER.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[1] or not 0 < int(match[3]) < 65536:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be host:port, not {value}"))
+    return match[0]
+
+
 def not_yours(names: Iterable[str], table: Mapping[str, str], prefix: str = "") -> Iterable[Fault]:
     """A fault for each option that a user may not set.
 

@@ -183,6 +183,8 @@ def problem(root: Node, path: KeyPath, fault: Fault) -> Problem | None:
     return Problem(*place, fault.kind.code, text)
 
 
+MAY_REFER = (("kafka",), ("schema_registry",), ("storage",), ("alerts",))
+"""The sections whose values may be secrets of a workspace."""
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "false": False}
 _MOST_NODES = 100_000
@@ -245,7 +247,7 @@ class _Reader:
             text = text.replace("\a", "")  # so ruamel marks where it folded
         raw = self._text[node.start_mark.index : node.end_mark.index]
         secret = any(isinstance(step, str) and sensitive(step) for step in path)
-        in_client = path[:1] in (("kafka",), ("schema_registry",), ("storage",))
+        in_client = path[:1] in MAY_REFER
         try:
             replaced = substitute(text, self._environ, secret=secret, may_refer=in_client)
         except Refused as refused:

@@ -14,6 +14,7 @@ from rivermouth.config import Config, Secrets
 from rivermouth.monitor import otel, prometheus
 from rivermouth.monitor.metrics import Measured, Meter
 from rivermouth.monitor.observing import EVERY_S, Observing
+from rivermouth.monitor.sending import alarm_of
 from rivermouth.operate.status import Status, status
 from rivermouth.operate.survey import stores_in
 from rivermouth.run.lines import Lines, Minutes, as_json_lines, as_text
@@ -48,7 +49,7 @@ class Asked:
 def telling(
     config: Config, secrets: Secrets, asked: Asked, shown: Console, behind: Behind | None
 ) -> Iterator[Listener]:
-    """What listens to a run, for its time: live rows on a terminal, else lines; and figures.
+    """What listens to a run, for its time: live rows on a terminal, else lines; figures; alerts.
 
     A run without end says sums once a minute in place of single commits. ``behind`` is for live
     rows. Raises what ``Asked.meters`` does.
@@ -68,6 +69,8 @@ def telling(
             resources.callback(meter.close)
             listener = measured = Measured(listener, meter)
             tell.append(measured.seen)
+        if (alarm := alarm_of(config, secrets)) is not None:
+            tell.append(alarm.seen)
         stores = stores_in(Lake.of(config, secrets), config)
         look = partial(status, config, secrets=secrets, stores=stores)
         resources.enter_context(Observing(look, tell, EVERY_S if asked.continuous else None))

@@ -46,12 +46,14 @@ class State(Enum):
 @dataclass(frozen=True)
 class Step:
     """One entry: when it was committed, in ms since 1970, how many offsets it read, and how old
-    its newest record was then (None: nobody can tell).
+    its newest record was then (None: nobody can tell). Of its ``records`` some are ``quarantined``.
     """
 
     at_ms: int
     offsets: int
     behind_ms: int | None = None
+    records: int = 0
+    quarantined: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ class Pace:
         pairs = pairwise(self.steps)
         return max(((after.at_ms - before.at_ms) / 1000 for before, after in pairs), default=0.0)
 
+    @property
+    def quarantined(self) -> float | None:
+        """The part of their records that is bad; None: they have none."""
+        records = sum(each.records for each in self.steps)
+        return sum(each.quarantined for each in self.steps) / records if records else None
+
     def caught_up_in(self, age_s: float) -> float | None:
         """How many seconds until nothing waits, if ``age_s`` falls as it did at these commits.
 
@@ -93,6 +101,7 @@ class Pace:
         """For machines: the steps as ``[time, offsets, age]``, ages in ms."""
         return {
             "offsets_per_second": self.offsets_per_s,
+            "quarantined_share": self.quarantined,
             "commits": [[each.at_ms, each.offsets, each.behind_ms] for each in self.steps],
         }
 
@@ -162,5 +171,6 @@ def pace_of(log: LedgerLog, pipeline: str) -> Pace:
     for each in islice(found, _STEPS):
         at_ms, record_ms = each.record.timestamp_ms, log.newest_record_ms(each.record.version)
         behind_ms = None if record_ms is None else max(0, at_ms - record_ms)
-        steps.append(Step(at_ms, each.offsets or 0, behind_ms))
+        counts = each.counted() or (0, 0, 0)
+        steps.append(Step(at_ms, each.offsets or 0, behind_ms, sum(counts), counts[1]))
     return Pace(tuple(reversed(steps)))

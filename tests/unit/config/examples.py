@@ -14,6 +14,7 @@ SINKS = (DOCS / "sinks.md").read_text(encoding="utf-8")
 RECORDS = (DOCS / "records.md").read_text(encoding="utf-8")
 EVENTS = (DOCS / "cdc.md").read_text(encoding="utf-8")
 STORES = (DOCS / "stores.md").read_text(encoding="utf-8")
+ALERTS = (DOCS / "alerts.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -25,7 +26,7 @@ def _whole(example: str) -> str:
 
 _EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```",
-    TEXT + READING + SINKS + RECORDS + EVENTS + STORES,
+    TEXT + READING + SINKS + RECORDS + EVENTS + STORES + ALERTS,
     re.DOTALL | re.MULTILINE,
 )
 FILES = [_whole(each) for each in _EXAMPLES]

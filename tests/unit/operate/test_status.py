@@ -124,7 +124,7 @@ NEW: dict[str, Any] = {
             "record_ms": STAMP_MS,
         },
     },
-    "pace": {"offsets_per_second": None, "commits": []},
+    "pace": {"offsets_per_second": None, "quarantined_share": None, "commits": []},
 }
 
 
