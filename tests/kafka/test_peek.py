@@ -8,11 +8,12 @@ import threading
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.config import load, unresolved
 from rivermouth.local.broker import Broker
 from rivermouth.operate.peek import Peek, follow
-from tests.lake import Lake, order, upsert_pipeline
+from tests.lake import Lake, append_pipeline, order, upsert_pipeline
 from tests.pages import page, snippets
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -41,8 +42,46 @@ def peeked(lake: Lake, *words: str) -> list[dict[str, Any]]:
 
 def test_each_command_of_the_page_ends_well(lake: Lake) -> None:
     for line in "".join(snippets(page("peek"), "sh")).splitlines():
-        _, _, _, _, *words = shlex.split(line, comments=True)
-        assert peeked(lake, *words)
+        _, command, _, _, *words = shlex.split(line, comments=True)
+        if command == "peek":
+            assert peeked(lake, *words)
+        else:
+            assert previewed(lake, *words)
+
+
+def previewed(lake: Lake, *words: str, spark: SparkSession | None = None) -> str:
+    done = lake.command("preview", "orders", *words, spark=spark)
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80 or "--json" in words
+    return done.stdout
+
+
+def test_a_preview_has_rows_and_reasons_side_by_side(lake: Lake) -> None:
+    found = json.loads(previewed(lake, "-n", "4", "--json"))["records"]
+    good, bad, gone, strange = found
+    assert good["rows"][0]["order_id"] == 7
+    assert (bad["value"], bad["bad"].startswith("RM6")) == ("{oops", True)
+    assert gone["rows"] == [] or "bad" in gone
+    assert strange["value_base64"] == "/v8="
+    text = previewed(lake, "-n", "0")
+    assert "11 records" in text
+
+
+@pytest.mark.spark
+def test_a_preview_calls_what_makes_the_rows(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    plain = append_pipeline(TOPIC)
+    target = {**plain["target"], "schema": "id BIGINT, loud STRING", "table": "s.loud"}
+    schema = "order_id BIGINT, status STRING"
+    select = "order_id AS id, upper(status) AS loud"
+    lake.configure(
+        orders={**plain, "schema": schema, "select": select, "target": target},
+    )
+    try:
+        found = json.loads(previewed(lake, "-n", "0", "--json", spark=rivermouth_spark))
+    finally:
+        lake.configure(orders=upsert_pipeline(TOPIC))
+    rows = {row["id"]: row["loud"] for each in found["records"] for row in each.get("rows", [])}
+    assert rows == dict.fromkeys(range(8), "OPEN")
 
 
 def test_records_are_decoded_as_the_pipeline_would_and_bad_ones_have_the_reason(lake: Lake) -> None:

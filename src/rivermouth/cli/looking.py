@@ -1,4 +1,4 @@
-"""``plan``, ``peek``, ``history``, ``at``: commands that look, and start no JVM."""
+"""``plan``, ``preview``, ``peek``, ``history``, ``at``: commands that look, most without a JVM."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_config
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    known_secrets,
+    load_config,
+    load_local,
+)
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline
+    from rivermouth.operate.peek import From
     from rivermouth.protocol.offsets import TopicPartition
 
 Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline of the file.")]
@@ -196,20 +203,16 @@ def peek(
     By default the newest 20, decoded as the first pipeline decodes them that reads the topic, with
     the reason where it would refuse one. Joins no consumer group, starts no JVM.
     """
-    if offset and moment:
-        raise ConfigError(("peek: write one of -o and --from",))
-    moment_ms, begins = _moment(moment, "--from"), _begin(offset)
+    begin = _from(offset, moment)
     config = load_config(file)
     import json
-    from datetime import datetime, timezone
 
     from rivermouth.operate import peek as peeking
 
-    at = None if moment_ms is None else datetime.fromtimestamp(moment_ms / 1000, timezone.utc)
     asked = peeking.Peek(
         topic=name,
         most=most or None,
-        begin=peeking.From(at, begins),
+        begin=begin,
         key=None if key is None else key.encode(),
         pipeline=None if raw else _reader(config, name, pipeline),
     )
@@ -222,6 +225,49 @@ def peek(
             say(each)
     if follow:
         peeking.follow(config, asked, known_secrets(), say)
+
+
+def preview(
+    file: ConfigFile,
+    pipeline: Name,
+    most: Shown = 20,
+    offset: Begin = "",
+    moment: FromTime = "",
+    json: AsJson = False,
+) -> None:
+    """Show what would become of records. Writes nothing.
+
+    The rows that they make, or why they would be bad; by default of the newest 20 of its topics.
+    Where a select or a function makes the rows, it is called in a local Spark session; else no JVM
+    starts.
+    """
+    begin = _from(offset, moment)
+    config = load_local(file)
+    name, secrets = config.named(pipeline), known_secrets()
+    from rivermouth.replay.preview import preview as ask
+    from rivermouth.run.plans import preview_table
+    from rivermouth.run.starting import local_spark
+    from rivermouth.run.text import as_json, console
+
+    shown = console(stderr=True)
+    found = ask(config, name, most, begin, secrets, lambda: local_spark(config, shown, secrets, []))
+    if json:
+        as_json({"pipeline": name, "records": found})
+    else:
+        typer.echo(preview_table(found))
+
+
+def _from(offset: str, moment: str) -> From:
+    """Where to begin. Raises ConfigError."""
+    from datetime import datetime, timezone
+
+    from rivermouth.operate.peek import From
+
+    if offset and moment:
+        raise ConfigError(("write one of -o and --from",))
+    at_ms, begins = _moment(moment, "--from"), _begin(offset)
+    at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
+    return From(at, begins)
 
 
 def _begin(text: str) -> int | None:

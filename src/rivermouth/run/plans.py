@@ -1,8 +1,10 @@
-"""What the next run would do, as text for people."""
+"""What the next run would do, and what would become of records, as text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rivermouth.operate.plan import PipelinePlan, RunPlan
 from rivermouth.protocol.offsets import OffsetRange
@@ -56,3 +58,22 @@ def _partitions(ranges: tuple[OffsetRange, ...]) -> str:
     ]
     headers = ("topic", "partition", "from", "until", "offsets")
     return text_table(headers, rows, numbers=(1, 2, 3, 4))
+
+
+def preview_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """The rows that records make beside the reasons why others are bad, 80 columns wide."""
+    rows = [_previewed(each) for each in found]
+    bad = sum("bad" in each for each in found)
+    none = sum(each.get("rows") == [] for each in found)
+    table = text_table(("record", "row", "quarantine"), rows)
+    sums = f"{len(found):,} records: {len(found) - bad - none:,} accepted, {bad:,} quarantined"
+    return f"{table}\n{sums}{f', {none:,} without a row' if none else ''}"
+
+
+def _previewed(each: Mapping[str, Any]) -> tuple[str, str, str]:
+    place = f"{each['topic']}-{each['partition']}\n{each['offset']:,}"
+    if "bad" in each:
+        raw = each.get("value", each.get("value_base64"))
+        return place, "" if raw is None else str(raw), each["bad"]
+    made = (json.dumps(row, ensure_ascii=False, default=str) for row in each["rows"])
+    return place, "\n".join(made) or "no row", ""

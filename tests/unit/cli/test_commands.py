@@ -27,8 +27,8 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run resume accept-deletes replay status topic plan peek history at verify sql maintain "
-    "validate doctor broker demo offsets config bundle",
+    "run resume accept-deletes replay status topic plan preview peek history at verify sql "
+    "maintain validate doctor broker demo offsets config bundle",
     "offsets rebuild",
     "config schema",
     "bundle init",
