@@ -30,7 +30,7 @@ VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 AZURITE = "azurite@3.37.0"
 _ON = "2026-11-01"
 """npm takes what Azurite needs in the versions of that day."""
-_OF_NPM = (
+OF_NPM = (
     NO_ROOM,
     Reason(
         "ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|network",
@@ -50,7 +50,7 @@ def versitygw(environ: Mapping[str, str] = os.environ) -> Path:
         if done.returncode != 0:
             raise failure(done.stdout, OF_GO, "versitygw cannot be built")
 
-    return _made("versitygw", VERSITYGW, build, environ) / "versitygw"
+    return made("versitygw", VERSITYGW, build, environ) / "versitygw"
 
 
 def azurite(environ: Mapping[str, str] = os.environ) -> Path:
@@ -64,20 +64,24 @@ def azurite(environ: Mapping[str, str] = os.environ) -> Path:
         options = ("--ignore-scripts", "--omit=dev", "--omit=optional", f"--before={_ON}")
         done = run("npm", "install", *place, *quiet, *options, AZURITE, environ=environ)
         if done.returncode != 0:
-            raise failure(done.stdout, _OF_NPM, "npm cannot install Azurite")
+            raise failure(done.stdout, OF_NPM, "npm cannot install Azurite")
 
     program = Path("node_modules", "azurite", "dist", "src", "blob", "main.js")
-    return _made("azurite", f"{AZURITE} {_ON}", install, environ) / program
+    return made("azurite", f"{AZURITE} {_ON}", install, environ) / program
 
 
-def _made(
-    name: str, version: str, make: Callable[[Path], None], environ: Mapping[str, str]
+def made(
+    name: str,
+    version: str,
+    make: Callable[[Path], None],
+    environ: Mapping[str, str],
+    kind: str = "stores",
 ) -> Path:
     """The folder ``made`` that ``make`` leaves in its workshop, kept under ``version``."""
-    kept = cache_folder(environ) / "stores" / version.replace("/", "-").replace(" ", "-")
+    kept = cache_folder(environ) / kind / version.replace("/", "-").replace(" ", "-")
     if kept.exists():
         return kept
-    print(f"stores: making {name} (once, some minutes)…", file=sys.stderr, flush=True)
+    print(f"{kind}: making {name} (once, some minutes)…", file=sys.stderr, flush=True)
     with writing(kept.parent):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=kept.parent) as workshop:
