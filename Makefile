@@ -11,7 +11,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-slice test-stores check bench bench-aggregate bench-cluster bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-partitions bench-store bench-upsert json-suite torture torture-cluster torture-store torture-alerts torture-totals torture-upserts torture-sinks soak databricks-cli stores lock clean
+.PHONY: help setup demo demo-cdc fuzz wheel-demo test test-all test-bundle test-report test-slice test-stores browser check bench bench-aggregate bench-cluster bench-decode bench-endurance bench-fixed bench-index bench-latency bench-longrun bench-opening bench-partitions bench-store bench-upsert json-suite torture torture-cluster torture-store torture-alerts torture-totals torture-upserts torture-sinks soak databricks-cli stores lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ test-slice: setup databricks-cli ## One of twenty slices of what test-all has be
 test-stores: setup stores ## The tests of object stores over versitygw and over Azurite; needs npm and node
 	@for store in versitygw azurite; do \
 		$(BIN)/python -m pytest -n $(WORKERS) --store $$store tests/stores || exit; done
+
+test-report: setup browser ## The page of report in a real Chromium, and its pictures; needs npm and node
+	@$(BIN)/python -m pytest tests/report
 
 check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff check .
@@ -134,6 +137,9 @@ databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 
 stores: setup ## Build versitygw and install Azurite for the tests of object stores, once
 	@$(BIN)/python -m tests.stores.parts >/dev/null
+
+browser: setup ## Fetch Chromium, Playwright and axe for the tests of the page, once
+	@$(BIN)/python -m tests.report.parts >/dev/null
 
 lock: setup ## Resolve all packages and jars anew and write the locks
 	@$(BIN)/python -m pip install --quiet uv

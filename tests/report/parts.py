@@ -29,7 +29,7 @@ for (const name of process.argv.slice(1))
 
 
 def chromium(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder with the program ``chromium`` and, in ``lib``, what it loads. Raises SetupError."""
+    """The folder with ``chromium`` and, in ``lib``, what it loads. Raises SetupError."""
 
     def unpack(workshop: Path) -> None:
         folder = _packed(CHROMIUM, workshop, environ) / "bin"

@@ -22,6 +22,9 @@ def test_a_wheel_holds_the_jar_lock_the_type_marker_and_the_command(tmp_path: Pa
         read = {name.rsplit("/", 1)[-1]: wheel.read(name).decode() for name in names}
     assert "rivermouth/local/jars.lock" in names
     assert "rivermouth/py.typed" in names
+    assert "rivermouth/report/assets/page.html" in names
+    assert "Leon Sorokin" in read["NOTICE"]
+    assert "Leon Sorokin" in read["uPlot.iife.min.js"]
     assert [name for name in names if name.startswith(("tests", "tools", "bench"))] == []
     assert "rivermouth = rivermouth.cli.app:main" in read["entry_points.txt"]
     assert "Requires-Dist: pyspark==4.2.0; extra == 'local'" in read["METADATA"]

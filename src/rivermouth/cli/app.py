@@ -17,6 +17,7 @@ from rivermouth.cli import (
     machine,
     maintaining,
     replaying,
+    reporting,
     running,
     settings,
 )
@@ -66,6 +67,7 @@ app.command("preview")(looking.preview)
 app.command("peek")(looking.peek)
 app.command("history")(looking.history)
 app.command("at")(looking.at)
+app.command("report")(reporting.report)
 app.command("verify")(asking.verify)
 app.command("sql")(asking.sql)
 app.command("maintain")(maintaining.maintain)

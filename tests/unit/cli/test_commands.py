@@ -27,7 +27,7 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run resume accept-deletes replay status topic plan preview peek history at verify sql "
+    "run resume accept-deletes replay status topic plan preview peek history at report verify sql "
     "maintain validate doctor broker demo offsets config bundle",
     "offsets rebuild",
     "config schema",

@@ -189,6 +189,11 @@ class DeltaLog:
 
         Raises LedgerBroken where one is missing among what is read, or after the newest checkpoint.
         """
+        for version, actions in self.backwards(newest):
+            yield record_of(version, actions)
+
+    def backwards(self, newest: int | None = None) -> Iterator[tuple[int, list[Action]]]:
+        """The same versions, with all that they say."""
         if newest is None:
             self.follow()
             newest = self.state.version
@@ -198,7 +203,7 @@ class DeltaLog:
                 return
             if 0 <= self.state.version - version < _RECENT:
                 self._recent[version] = actions
-            yield record_of(version, actions)
+            yield version, actions
 
     def _in_turn(
         self, versions: Iterable[int], ahead: int = 1

@@ -1,0 +1,1 @@
+"""The page about all pipelines: what it tells, how it is written, and how it is served."""
