@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rivermouth.config import Config, Pipeline
+from rivermouth.errors import KafkaUnreachable
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -64,11 +65,13 @@ class MadePipeline:
     name: str
     at_ms: int = BEGAN_MS
     entry: Entry | None = None
+    topic: str = ""
     entries: list[Entry] = field(default_factory=list)
     size: int = 0
 
     def __post_init__(self) -> None:
         lake, table = lake_of(self.config), self.pipeline.target.table
+        self.topic = self.topic or next(iter(self.pipeline.source.topics))
         self.table = MadeLog(DeltaLog(lake.store(table)))
         self.folder = Path(lake.address(table.quarantine))
         self.quarantine = MadeLog(DeltaLog(lake.store(table.quarantine)))
@@ -81,10 +84,6 @@ class MadePipeline:
     @property
     def pipeline(self) -> Pipeline:
         return self.config.pipelines[self.name]
-
-    @property
-    def topic(self) -> str:
-        return next(iter(self.pipeline.source.topics))
 
     def waits(self, minutes: float) -> None:
         self.at_ms += int(minutes * MINUTE)
@@ -183,6 +182,25 @@ def together(facts: Sequence[KafkaFacts]) -> KafkaFacts:
     topics = {name: each for it in facts for name, each in it.topics.items()}
     marks = {place: each for it in facts for place, each in it.watermarks.items()}
     return KafkaFacts(CLUSTER, topics, marks)
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
+
+
+def hostile(folder: Path) -> Report:
+    """A pipeline of whose texts each one that others may write is hostile."""
+    config = configured(folder, p={"schema": "id BIGINT"})
+    made = MadePipeline(config, "p", topic=HOSTILE)
+    for _ in range(3):
+        made.waits(1)
+        made.read([10, 20], {HOSTILE: 2}, values=(HOSTILE.encode(),))
+    made.table.did(Commit(HOSTILE), made.at_ms)
+    made.adds_column(HOSTILE)
+    away = Answering(made.facts(), failing={"facts": KafkaUnreachable(HOSTILE)})
+    found = read_report(config, kafka=away, samples=2)
+    [told] = found.pipelines
+    status = replace(told.status, name=HOSTILE, table=HOSTILE)
+    return replace(found, name=HOSTILE, pipelines=(replace(told, status=status),))
 
 
 @dataclass

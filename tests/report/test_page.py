@@ -19,7 +19,7 @@ from rivermouth.report.page import page
 from rivermouth.report.serving import PageServer
 from tests.processes import ROOT
 from tests.report.browser import PHONE, WIDE, Looked, looking
-from tests.report.made import MadeLake
+from tests.report.made import HOSTILE, MadeLake, hostile
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -37,8 +37,7 @@ INK = """canvas => {
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> MadeLake:
-    values = (b'{"id": ', b"<img src=x onerror=alert(1)>")
-    return MadeLake(tmp_path_factory.mktemp("report"), values, every=2)
+    return MadeLake(tmp_path_factory.mktemp("report"), every=5)
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +109,17 @@ def test_the_figures_that_somebody_reads_are_those_of_the_ledger(
         assert "2,620" in looked.page.locator("main > .wide tbody tr").first.inner_text()
 
 
-def test_values_of_records_are_shown_as_text(chromium: Any, address: str) -> None:
-    with looking(chromium, address) as looked:
-        shown = looked.page.locator("section", has_text="payments").last
-        assert "<img src=x onerror=alert(1)>" in shown.inner_text()
+def test_whatever_others_wrote_is_shown_as_text(chromium: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page(hostile(tmp_path)), encoding="utf-8")
+    with looking(chromium, file.as_uri()) as looked:
+        looked.draw_all()
+        for number in range(looked.page.locator("figure").count()):
+            looked.page.locator("figure summary").nth(number).click()
+        assert HOSTILE in looked.page.locator("h1").inner_text()
+        assert HOSTILE in looked.page.locator("section").inner_text()
         assert looked.page.locator("img").count() == 0
+        assert looked.violations() == []
         assert (looked.errors, looked.asked) == ([], [])
 
 

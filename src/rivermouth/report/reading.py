@@ -21,7 +21,7 @@ from rivermouth.operate.survey import each_of
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.report.quarantine import Found, bad_records
 from rivermouth.report.series import Limits, Series, Weight
-from rivermouth.storage.lake import Lake
+from rivermouth.storage.lake import Lake, in_bucket
 from rivermouth.warehouse.delta.actions import Action
 from rivermouth.warehouse.delta.log import DeltaLog, record_of
 
@@ -95,9 +95,11 @@ def read_report(
     def look(pipeline: Pipeline) -> Told:
         return _told(lake, pipeline, stands[pipeline.name], limits, commits)
 
-    told = each_of([*config.pipelines.values()], look)
+    pipelines = [*config.pipelines.values()]
+    # Threads wait for a store together. Over files of this machine they would only cost time.
+    told = [*each_of(pipelines, look).values()] if in_bucket(lake) else [*map(look, pipelines)]
     at_ms = int(now() * 1000)
-    return Report(config.path.name, at_ms, commits, limits, tuple(told.values()))
+    return Report(config.path.name, at_ms, commits, limits, tuple(told))
 
 
 def _told(

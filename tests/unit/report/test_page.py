@@ -16,17 +16,15 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.report.markup import state
 from rivermouth.report.page import embedded, page
 from rivermouth.report.reading import Told, read_report
-from tests.report.made import MadeLake, MadePipeline, together
+from tests.report.made import HOSTILE, MadeLake, MadePipeline, hostile, together
 from tests.unit.operate.doubles import Answering, configured
 
 pytestmark = pytest.mark.unit
 
-HOSTILE = b"</script><img src=x onerror=alert(1)>\"'&"
-
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> MadeLake:
-    return MadeLake(tmp_path_factory.mktemp("report"), (HOSTILE, b"\xff\xfe"))
+    return MadeLake(tmp_path_factory.mktemp("report"), (HOSTILE.encode(), b"\xff\xfe"))
 
 
 def data_of(text: str) -> list[dict[str, Any]]:
@@ -65,15 +63,23 @@ def test_only_the_newest_commits_are_read_where_so_many_are_asked_for(lake: Made
     assert text.count("The newest 20 commits") == 3
 
 
-def test_what_others_wrote_is_text_wherever_it_stands(lake: MadeLake) -> None:
-    plain, shown = page(lake.report()), page(lake.report(samples=4))
-    assert "onerror" not in plain
-    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in shown
-    assert "<img" not in shown
-    assert r"\xff\xfe" in shown
+def test_what_others_wrote_is_text_wherever_it_stands(tmp_path: Path) -> None:
+    text = page(hostile(tmp_path))
+    assert "<img" not in text
+    assert text.count("</script>") == 3
+    assert text.count("&lt;/script&gt;&lt;img") > 15
+    [told] = data_of(text)
+    assert told["name"] == HOSTILE
+    assert told["codes"] == [[HOSTILE, told["bad"]]]
     assert "<img" not in state("<img>")
-    assert embedded([HOSTILE.decode()]).count("<") == 0
-    assert json.loads(embedded([HOSTILE.decode(), "\u2028"])) == [HOSTILE.decode(), "\u2028"]
+    assert json.loads(embedded([HOSTILE, "\u2028"])) == [HOSTILE, "\u2028"]
+
+
+def test_records_are_shown_only_where_somebody_asks_for_them(lake: MadeLake) -> None:
+    assert "onerror" not in page(lake.report())
+    shown = page(lake.report(samples=4))
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in shown
+    assert r"\xff\xfe" in shown
 
 
 def test_the_page_asks_for_nothing_and_runs_only_its_own_scripts(lake: MadeLake) -> None:
