@@ -212,7 +212,7 @@ def status(
         }
         return _beside(each, lake, log, known)
 
-    looked = each_of([*config.pipelines.values()], beside)
+    looked = each_of([*config.pipelines.values()], beside, lake)
 
     def of(each: Surveyed, judged: Judged) -> PipelineStatus:
         known, found = looked[each.pipeline.name], judged.status

@@ -63,7 +63,8 @@ def survey(
 ) -> list[Surveyed]:
     """All pipelines, in the order of the file. ``kafka``: None: the configured broker."""
     pipelines = [*config.pipelines.values()]
-    ledgers = each_of(pipelines, lambda each: ledger_or_fault(stores(each), each))
+    lake = Lake.if_any(config, secrets)
+    ledgers = each_of(pipelines, lambda each: ledger_or_fault(stores(each), each), lake)
     asked = or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
     found = answers(pipelines, asked, newest_of(ledgers))
     return [
@@ -73,10 +74,16 @@ def survey(
     ]
 
 
-def each_of(pipelines: Sequence[Pipeline], look: Callable[[Pipeline], T]) -> dict[str, T]:
-    """What is seen of each, by its name; several are looked at, at once."""
+def each_of(
+    pipelines: Sequence[Pipeline], look: Callable[[Pipeline], T], lake: Lake | None
+) -> dict[str, T]:
+    """What is seen of each, by its name. Several are looked at, at once, where a store or a catalog
+    (``lake`` is None) lets each wait; over files of this machine threads would only cost time.
+    """
+    names = (each.name for each in pipelines)
+    if lake is not None and lake.folder is not None:
+        return dict(zip(names, map(look, pipelines), strict=True))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        names = (each.name for each in pipelines)
         return dict(zip(names, threads.map(look, pipelines), strict=True))
 
 

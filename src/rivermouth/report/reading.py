@@ -13,15 +13,16 @@ from itertools import islice
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import as_ours
-from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.facts import AskTopic
 from rivermouth.operate.facts import Layout, layout_of
 from rivermouth.operate.history import events
 from rivermouth.operate.status import PipelineStatus, Proofs, status
-from rivermouth.operate.survey import each_of
+from rivermouth.operate.survey import each_of, stores_in
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.report.quarantine import Found, bad_records
 from rivermouth.report.series import Limits, Series, Weight
-from rivermouth.storage.lake import Lake, in_bucket
+from rivermouth.storage.lake import Lake
+from rivermouth.storage.store import Store
 from rivermouth.warehouse.delta.actions import Action
 from rivermouth.warehouse.delta.log import DeltaLog, record_of
 
@@ -77,7 +78,7 @@ def read_report(
     commits: int = COMMITS,
     samples: int = 0,
     secrets: Secrets = unresolved,
-    kafka: AskKafka | None = None,
+    kafka: AskTopic | None = None,
     proofs: Proofs | None = None,
     now: Callable[[], float] = time.time,
 ) -> Report:
@@ -88,25 +89,30 @@ def read_report(
     pipeline is told in its place. Raises ConfigError for a catalog.
     """
     lake = Lake.of(config, secrets)
-    found = status(config, kafka, now, secrets, proofs=proofs)
+    stores = stores_in(lake, config)
+    found = status(config, kafka, now, secrets, stores, proofs)
     stands = {each.name: each for each in found.pipelines}
     limits = Limits.of(len(config.pipelines), samples)
 
     def look(pipeline: Pipeline) -> Told:
-        return _told(lake, pipeline, stands[pipeline.name], limits, commits)
+        log = stores(pipeline).log
+        assert isinstance(log, DeltaLog), "tables lie as files"
+        bad_in = lake.store(pipeline.target.table.quarantine)
+        return _told(log, bad_in, pipeline, stands[pipeline.name], limits, commits)
 
-    pipelines = [*config.pipelines.values()]
-    # Threads wait for a store together. Over files of this machine they would only cost time.
-    told = [*each_of(pipelines, look).values()] if in_bucket(lake) else [*map(look, pipelines)]
-    at_ms = int(now() * 1000)
-    return Report(config.path.name, at_ms, commits, limits, tuple(told))
+    told = each_of([*config.pipelines.values()], look, lake).values()
+    return Report(config.path.name, int(now() * 1000), commits, limits, tuple(told))
 
 
 def _told(
-    lake: Lake, pipeline: Pipeline, stands: PipelineStatus, limits: Limits, most: int
+    log: DeltaLog,
+    bad_in: Store,
+    pipeline: Pipeline,
+    stands: PipelineStatus,
+    limits: Limits,
+    most: int,
 ) -> Told:
-    series, table = Series(limits), pipeline.target.table
-    log = DeltaLog(lake.store(table), files=True)
+    series = Series(limits)
     whole, problem = True, ""
     try:
         # Of the version that its status tells of: nothing of the state before it is read again.
@@ -114,7 +120,7 @@ def _told(
         whole = _take(backwards, pipeline.ledger_name, series, most)
     except Exception as fault:
         problem = str(as_ours(fault, pipeline.name))
-    bad = bad_records(lake.store(table.quarantine), series.bad, limits.samples)
+    bad = bad_records(bad_in, series.bad, limits.samples)
     layout = stands.layout or (None if problem else layout_of(log))
     return Told(pipeline, stands, series, bad, whole, problem, layout)
 
