@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    PipelineName,
+    known_secrets,
+    load_local,
+)
 
 if TYPE_CHECKING:
     from rivermouth.run.accepting import AcceptedDelete
 
 
-Halted = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline that halted.")]
 Accepting = Annotated[
     str,
     typer.Option(
@@ -40,7 +45,7 @@ OnlyShow = Annotated[bool, typer.Option("--dry-run", help="Only show what it mea
 
 def resume(
     file: ConfigFile,
-    pipeline: Halted,
+    pipeline: PipelineName,
     accept: Accepting,
     offsets: AtOffsets = "",
     dry_run: OnlyShow = False,
@@ -83,7 +88,6 @@ def resume(
         as_json({"name": name, **facts, "plan": plans[0].as_dict()})
 
 
-Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline of the table.")]
 Versions = Annotated[
     str,
     typer.Option(
@@ -101,7 +105,7 @@ _AT_ONCE = 1000
 
 def accept_deletes(
     file: ConfigFile,
-    pipeline: Pipeline,
+    pipeline: PipelineName,
     versions: Versions,
     dry_run: DryRun = False,
     json: AsJson = False,

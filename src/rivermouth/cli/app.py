@@ -13,6 +13,8 @@ from rivermouth import __version__
 from rivermouth.cli import (
     accepting,
     asking,
+    completing,
+    examples,
     looking,
     machine,
     maintaining,
@@ -40,8 +42,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(ctx: typer.Context, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:  # a shell only asks what may follow
         typer.echo(f"rivermouth {__version__}")
         raise typer.Exit
 
@@ -81,10 +83,24 @@ app.command("broker")(machine.broker)
 app.command("registry")(machine.registry)
 app.command("store")(machine.store)
 app.command("demo")(machine.demo)
+app.command("completion")(completing.completion)
+
+
+def _add_examples(commands: typer.Typer, words: str = "") -> None:
+    """Let the help of each command end with its examples; ``words`` stand before its name."""
+    for each in commands.registered_commands:
+        each.epilog = examples.epilog(f"{words}{each.name}")
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _add_examples(group.typer_instance, f"{words}{group.name} ")
+
+
+_add_examples(app)
 
 
 def main(arguments: Sequence[str] | None = None, command: Callable[..., object] = app) -> NoReturn:
     """Run the command and leave the process with its exit code."""
+    completing.prepare()
     try:
         command(list(arguments) if arguments is not None else None, prog_name="rivermouth")
     except RivermouthError as error:

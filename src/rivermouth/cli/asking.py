@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_config
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    Select,
+    TopicName,
+    known_secrets,
+    load_config,
+)
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -183,7 +190,6 @@ def _at_once() -> int:
     return max(1, min(AT_ONCE, cores(), memory_mb() // 1024))
 
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic of the configured cluster.")]
 AtTime = Annotated[
     str,
     typer.Option(
@@ -194,7 +200,7 @@ AtTime = Annotated[
 ]
 
 
-def topic(file: ConfigFile, name: Topic, at: AtTime = "", json: AsJson = False) -> None:
+def topic(file: ConfigFile, name: TopicName, at: AtTime = "", json: AsJson = False) -> None:
     """Show what a topic holds, and who reads it.
 
     Leader, replicas and offsets of each partition; position and lag of each pipeline that reads it;

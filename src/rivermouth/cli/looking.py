@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rivermouth.cli import completing
 from rivermouth.cli.settings import (
     AsJson,
     ConfigFile,
+    PipelineName,
+    TopicName,
     known_secrets,
     load_config,
     load_local,
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from rivermouth.operate.peek import From
     from rivermouth.protocol.offsets import TopicPartition
 
-Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline of the file.")]
 Most = Annotated[
     int, typer.Option("-n", min=0, metavar="N", help="The newest N commits; 0: all of them.")
 ]
@@ -53,7 +55,6 @@ Against = Annotated[
     int | None,
     typer.Option("--diff", min=0, metavar="V", help="What was read since this version."),
 ]
-TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic of the cluster.")]
 Shown = Annotated[int, typer.Option("-n", min=0, metavar="N", help="At most N records; 0: all.")]
 Begin = Annotated[
     str,
@@ -79,14 +80,20 @@ Follow = Annotated[
 ]
 Raw = Annotated[bool, typer.Option("--raw", help="The bytes of the value, not decoded.")]
 By = Annotated[
-    str, typer.Option("--pipeline", metavar="NAME", help="Decode as this pipeline does.")
+    str,
+    typer.Option(
+        "--pipeline",
+        metavar="NAME",
+        help="Decode as this pipeline does.",
+        autocompletion=completing.pipelines,
+    ),
 ]
 _OFFSET = re.compile(r"(.+):(\d+):(\d+)", re.ASCII)
 
 
 def history(
     file: ConfigFile,
-    pipeline: Name,
+    pipeline: PipelineName,
     most: Most = 20,
     since: SinceTime = "",
     json: AsJson = False,
@@ -114,7 +121,7 @@ def history(
 
 def at(
     file: ConfigFile,
-    pipeline: Name,
+    pipeline: PipelineName,
     moment: Time = "",
     offset: Offset = "",
     version: Version = None,
@@ -229,7 +236,7 @@ def peek(
 
 def preview(
     file: ConfigFile,
-    pipeline: Name,
+    pipeline: PipelineName,
     most: Shown = 20,
     offset: Begin = "",
     moment: FromTime = "",

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    PipelineName,
+    known_secrets,
+    load_local,
+)
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
     from rivermouth.config import TableName
     from rivermouth.replay.report import Replayed, ReplayPlan
 
-Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline that read them.")]
 From = Annotated[
     str,
     typer.Option(
@@ -46,7 +51,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
 
 def replay(
     file: ConfigFile,
-    pipeline: Pipeline,
+    pipeline: PipelineName,
     begin: From,
     end: To = "",
     into: Into = "",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rivermouth.cli import completing
+
 if TYPE_CHECKING:
     from rivermouth.config import Config, Secrets
     from rivermouth.config.loader import Unsaid
@@ -18,7 +20,25 @@ ConfigFile = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The configuration file (YAML).")
 ]
 Select = Annotated[
-    str, typer.Option("--select", metavar="a,b", help="Only these pipelines; default: all.")
+    str,
+    typer.Option(
+        "--select",
+        metavar="a,b",
+        help="Only these pipelines; default: all.",
+        autocompletion=completing.selection,
+    ),
+]
+PipelineName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE", help="A pipeline of the file.", autocompletion=completing.pipelines
+    ),
+]
+TopicName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPIC", help="A topic of the cluster.", autocompletion=completing.topics
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 

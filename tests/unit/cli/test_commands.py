@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 
 COMMANDS = (
     "run resume accept-deletes replay status topic plan preview peek history at report verify sql "
-    "maintain validate doctor broker demo offsets config bundle",
+    "maintain validate doctor broker demo completion offsets config bundle",
     "offsets rebuild",
     "config schema",
     "bundle init",
