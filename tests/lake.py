@@ -24,12 +24,12 @@ from rivermouth.run.report import (
     RetryReport,
 )
 from rivermouth.run.run import Run
-from rivermouth.testing import Record, create_topic, produce
+from rivermouth.testing import Record, create_topic, delete_topic, produce
 from tests.attached import ALIVE, gateway
 from tests.commands import Done, command, scratch_in
 from tests.processes import started
 from tests.reading import rows_at
-from tests.waiting import PATIENCE_S, delete_topic
+from tests.waiting import PATIENCE_S
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"

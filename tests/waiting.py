@@ -25,13 +25,6 @@ def wait_for(condition: Callable[[], bool], otherwise: str = "it did not happen 
         time.sleep(0.03)
 
 
-def delete_topic(servers: str, name: str) -> None:
-    """Delete a topic, and wait until its name is free."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.delete_topics([name])[name].result(30)
-    wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
-
-
 def partitions_of(servers: str, topic: str) -> int:
     """How many partitions Kafka tells producers of."""
     admin = AdminClient({"bootstrap.servers": servers})

@@ -14,12 +14,11 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
-from rivermouth.testing import create_topic
+from rivermouth.testing import create_topic, delete_topic
 from rivermouth.verification import Bounds, Kind, PipelineProof
 from tests.kafka.topics import in_transaction
 from tests.kafka.verify_world import Bad, Batch, Row, World, again, value
 from tests.reading import table_at
-from tests.waiting import delete_topic
 
 pytestmark = pytest.mark.kafka
 

@@ -30,24 +30,29 @@ class Shell(str, Enum):
 ShellName = Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="Your shell.")]
 
 
-def completion(shell: ShellName) -> None:
+def completion(ctx: typer.Context, shell: ShellName) -> None:
     """Print the script that completes commands in a shell.
 
     It completes commands, options, files, and the pipelines and topics of the file.
     """
-    from typer.completion import get_completion_script
+    from typer.completion import shell_complete
 
-    typer.echo(
-        get_completion_script(prog_name="rivermouth", complete_var=VARIABLE, shell=shell.value)
-    )
+    _know_shells()
+    command = ctx.find_root().command
+    shell_complete(command, {}, "rivermouth", VARIABLE, f"source_{shell.value}")
 
 
 def prepare() -> None:
     """Make typer answer a shell, where one asks."""
     if VARIABLE in os.environ:
-        from typer.completion import completion_init
+        _know_shells()
 
-        completion_init()
+
+def _know_shells() -> None:
+    """Make the shells known to typer, which else knows none without its own two options."""
+    from typer.completion import get_completion_inspect_parameters
+
+    get_completion_inspect_parameters()
 
 
 def pipelines(ctx: typer.Context) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import page, section, snippets
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit
@@ -140,6 +141,15 @@ def test_each_shell_has_a_script(rivermouth: Rivermouth, shell: str, line: str) 
     assert ended.code == 0
     assert line in ended.out
     assert f"_RIVERMOUTH_COMPLETE=complete_{shell}" in ended.out
+
+
+def test_the_page_writes_the_script_of_each_shell(home: Path) -> None:
+    text = section(page("configuration"), "## Completion in a shell")
+    [lines] = snippets(text, "sh")
+    (home / ".config" / "fish" / "completions").mkdir(parents=True)
+    said(home, ["bash", "--norc", "-c", lines])
+    for file in (".bashrc", ".zshrc", ".config/fish/completions/rivermouth.fish"):
+        assert "_RIVERMOUTH_COMPLETE" in (home / file).read_text(encoding="utf-8")
 
 
 def test_a_shell_that_is_not_known_is_wrong_usage(rivermouth: Rivermouth) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -13,6 +13,8 @@ from ruamel.yaml import YAML
 
 from rivermouth.config import Config, Pipeline, Source, Target, json_schema
 from rivermouth.config.settings import keys_of
+from tests.pages import page, section, snippets
+from tests.processes import ROOT
 from tests.unit.config.examples import FILES
 
 LAKE = """
@@ -87,10 +89,10 @@ def test_a_catalog_in_place_of_a_folder_fits_the_schema() -> None:
     assert list(_wrong(json_schema(), _yaml(text))) == []
 
 
-OWN = Path(__file__).parents[3] / "config" / "rivermouth.yml"
+OWN = [ROOT / "config" / "rivermouth.yml", ROOT / "examples" / "orders" / "lake.yml"]
 
 
-@pytest.mark.parametrize("text", [*FILES, OWN.read_text(encoding="utf-8")])
+@pytest.mark.parametrize("text", [*FILES, *(each.read_text(encoding="utf-8") for each in OWN)])
 def test_files_that_load_fit_the_schema(text: str) -> None:
     assert list(_wrong(json_schema(), _yaml(text))) == []
 
@@ -122,3 +124,18 @@ def test_the_schema_is_json_and_knows_every_key_with_a_description() -> None:
         assert set(part["properties"]) == set(keys)
         for name, sub in part["properties"].items():
             assert sub.get("description"), name
+
+
+EDITOR = section(page("configuration"), "## Completion in an editor")
+
+
+def test_an_editor_finds_the_schema_that_the_page_writes() -> None:
+    """By the first line of the file, and by the settings of VS Code."""
+    [written] = re.findall(r"config schema > (\S+)\n", EDITOR)
+    [file], [settings] = snippets(EDITOR, "yaml"), snippets(EDITOR, "json")
+    assert file.startswith(f"# yaml-language-server: $schema={written}\n")
+    [(named, files)] = json.loads(settings)["yaml.schemas"].items()
+    assert named == f"./{written}"
+    assert "lake.yml" in files
+    assert list(_wrong(json_schema(), _yaml(file))) == []
+    assert list(_wrong(json_schema(), _yaml(file.replace("topics", "topcs")))) != []
