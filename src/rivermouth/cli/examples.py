@@ -46,7 +46,7 @@ EXAMPLES: Mapping[str, tuple[Example, Example]] = {
     ),
     "status": (
         ("Show where each pipeline stands.", "rivermouth status lake.yml"),
-        ("Show the same for a program.", "rivermouth status lake.yml --json"),
+        ("Look again and again, until Ctrl-C.", "rivermouth status lake.yml --watch"),
     ),
     "topic": (
         ("Show what a topic holds.", "rivermouth topic lake.yml orders"),
@@ -54,6 +54,17 @@ EXAMPLES: Mapping[str, tuple[Example, Example]] = {
             "Show also the first offsets from a time on.",
             "rivermouth topic lake.yml orders --at 2026-11-01T06:00:00Z",
         ),
+    ),
+    "preview": (
+        ("Show what the newest records would become.", "rivermouth preview lake.yml orders"),
+        (
+            "Show the first hundred for a program.",
+            "rivermouth preview lake.yml orders -o beginning -n 100 --json",
+        ),
+    ),
+    "report": (
+        ("Write one page about all pipelines.", "rivermouth report lake.yml -o report.html"),
+        ("Serve it to this machine.", "rivermouth report lake.yml --serve :8080"),
     ),
     "plan": (
         ("Show what the next run would do.", "rivermouth plan lake.yml"),
