@@ -36,7 +36,7 @@ ROOMS = DESIGN.partition("\n## 5. Rooms\n")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| `(\w+)` \|.*?\|(.*?)\|", ROOMS.partition("\n```")[0], re.MULTILINE)
 ARROWS = {folder: re.findall(r"`(\w+)`", below) for folder, below in ROWS}
 """What each folder imports, from the bottom, as the page on the design lists them."""
-HOUSE = {"folders": 21, "floors": 9, "arrows": 123, "modules": 364}
+HOUSE = {"folders": 21, "floors": 9, "arrows": 123, "modules": 375}
 OUTSIDE = {"__init__", "__main__", "testing", "debug"}
 TEMPLATES = PACKAGE / "databricks" / "templates"
 

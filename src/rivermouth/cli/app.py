@@ -15,6 +15,7 @@ from rivermouth.cli import (
     asking,
     completing,
     examples,
+    inferring,
     looking,
     machine,
     maintaining,
@@ -58,6 +59,7 @@ def rivermouth(
     del version
 
 
+app.command("init")(inferring.init)
 app.command("run")(running.run)
 app.command("resume")(accepting.resume)
 app.command("accept-deletes")(accepting.accept_deletes)
@@ -74,6 +76,7 @@ app.command("verify")(asking.verify)
 app.command("sql")(asking.sql)
 app.command("maintain")(maintaining.maintain)
 app.add_typer(asking.offsets, name="offsets")
+app.add_typer(inferring.schema, name="schema")
 app.command("validate")(settings.validate)
 app.add_typer(settings.config, name="config")
 app.add_typer(machine.bundle, name="bundle")

@@ -7,6 +7,26 @@ from collections.abc import Mapping
 Example = tuple[str, str]
 
 EXAMPLES: Mapping[str, tuple[Example, Example]] = {
+    "init": (
+        (
+            "Write lake.yml, with a pipeline for each topic.",
+            "rivermouth init orders customers --bootstrap-servers localhost:9092",
+        ),
+        (
+            "The same for values whose schemas a registry has.",
+            "rivermouth init orders --bootstrap-servers k:9092 --registry http://r:8081",
+        ),
+    ),
+    "schema infer": (
+        (
+            "Print the columns of a topic.",
+            "rivermouth schema infer orders --bootstrap-servers localhost:9092",
+        ),
+        (
+            "Print all that was seen, for a program.",
+            "rivermouth schema infer orders --bootstrap-servers localhost:9092 --json",
+        ),
+    ),
     "run": (
         ("Read up to where the topics end now.", "rivermouth run lake.yml"),
         (

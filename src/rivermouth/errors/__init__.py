@@ -54,7 +54,8 @@
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
     │   ├── ScaffoldRefused    RM703          no project can be written there, or of that
     │   ├── RangesRefused      RM704          offset ranges that nobody can read, or tell
-    │   └── ReplayRefused      RM705          records that may not be applied once more there
+    │   ├── ReplayRefused      RM705          records that may not be applied once more there
+    │   └── NotInferred        RM706          samples do not tell what a topic's records are
     ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
     │   ├── LogUnreadable      RM801          the log of a table could not be read
     │   ├── OffsetsUnreadable  RM802          the offsets table could not be read
@@ -72,6 +73,13 @@ from rivermouth.errors.error import of_python as of_python
 from rivermouth.errors.error import of_text as of_text
 from rivermouth.errors.error import of_the_disk as of_the_disk
 from rivermouth.errors.error import one_line as one_line
+from rivermouth.errors.refusals import NotInferred as NotInferred
+from rivermouth.errors.refusals import QueryRefused as QueryRefused
+from rivermouth.errors.refusals import RangesRefused as RangesRefused
+from rivermouth.errors.refusals import Refusal as Refusal
+from rivermouth.errors.refusals import ReplayRefused as ReplayRefused
+from rivermouth.errors.refusals import ResumeRefused as ResumeRefused
+from rivermouth.errors.refusals import ScaffoldRefused as ScaffoldRefused
 
 
 class ConfigError(RivermouthError):
@@ -192,38 +200,6 @@ class OffsetsUnreadable(StoreError):
     code = "RM802"
     default_remedy = "Run again: the start brings the offsets table up to date"
     default_passes = Passing.IF_IT_WORKED
-
-
-class Refusal(RivermouthError):
-    """It was asked for what cannot be done."""
-
-    code = "RM700"
-    exit_code = 2
-
-
-class QueryRefused(Refusal):
-    code = "RM701"
-    default_remedy = "Correct the statement"
-
-
-class ResumeRefused(Refusal):
-    code = "RM702"
-    default_remedy = "See what a run says, and accept just that"
-
-
-class ScaffoldRefused(Refusal):
-    code = "RM703"
-    default_remedy = "Choose a new or empty folder"
-
-
-class RangesRefused(Refusal):
-    code = "RM704"
-    default_remedy = "Correct what is asked for"
-
-
-class ReplayRefused(Refusal):
-    code = "RM705"
-    default_remedy = "Replay into another table: --into SCHEMA.TABLE"
 
 
 class Unexpected(RivermouthError):

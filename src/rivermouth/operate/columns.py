@@ -45,7 +45,7 @@ def columns_of(unsaid: Unsaid, secrets: Callable[[], Secrets]) -> str | None:
             text = schema_text(known.name, file)
         except (OSError, ValueError):  # a rule says why
             return None
-        return _of_records(known, its, str(text), its.get("source.message") or "")
+        return columns_of_records(known, its, str(text), its.get("source.message") or "")
     where = unsaid.warehouse
     if where is None or isinstance(where, Catalog) or "target.table" not in its:
         return None
@@ -56,7 +56,7 @@ def columns_of(unsaid: Unsaid, secrets: Callable[[], Secrets]) -> str | None:
     if unsaid.registry is None or "source.topics" not in its:
         return None
     with Registry(unsaid.registry.revealed(secrets())) as registry:
-        return _of_records(known, its, _newest(registry, [*its["source.topics"]]))
+        return columns_of_records(known, its, _newest(registry, [*its["source.topics"]]))
 
 
 def _newest(registry: Registry, topics: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ def _is_made(key: str) -> bool:
     return key.startswith(("delta.generationExpression", "delta.identity."))
 
 
-def _of_records(known: Format, its: Mapping[str, Any], text: str, message: str = "") -> str:
+def columns_of_records(known: Format, its: Mapping[str, Any], text: str, message: str = "") -> str:
     """The columns that hold what records of a schema have; of events, what their rows have."""
     try:
         columns_of = resolve(str(known.columns_of))

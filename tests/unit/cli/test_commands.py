@@ -27,9 +27,10 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run resume accept-deletes replay status topic plan preview peek history at report verify sql "
-    "maintain validate doctor broker demo completion offsets config bundle",
+    "init run resume accept-deletes replay status topic plan preview peek history at report verify "
+    "sql maintain schema validate doctor broker demo completion offsets config bundle",
     "offsets rebuild",
+    "schema infer",
     "config schema",
     "bundle init",
 )
