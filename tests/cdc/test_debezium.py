@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from rivermouth.config import load
 from rivermouth.local.registry import LocalRegistry
 from tests.cdc.connect import Debezium
 from tests.cdc.postgres import Postgres
+from tests.commands import command
 from tests.lake import Lake
 from tests.waiting import wait_for
 
@@ -62,6 +64,17 @@ def target(lake: Lake, table: str) -> list[tuple[object, ...]]:
     return found
 
 
+def inferred(lake: Lake, topic: str, registry: LocalRegistry) -> None:
+    """By its samples the topic is a table by key, in the order of the source."""
+    places = ("--bootstrap-servers", lake.servers, "--registry", registry.url)
+    made = command("init", topic, *places, folder=lake.folder)
+    assert made.returncode == 0, made.stderr
+    [pipeline] = load(lake.folder / "lake.yml").pipelines.values()
+    its = pipeline.target
+    assert (its.mode, its.keys, its.order_by) == ("upsert", ("id",), ("lsn",))
+    assert pipeline.source.key == pipeline.source.format
+
+
 @pytest.mark.takes_long("with schemas", "in Avro", "in Avro by header")
 @pytest.mark.parametrize("written", ["bare", "with schemas", "in Avro", "in Avro by header"])
 def test_a_table_stays_equal_to_its_source(
@@ -110,3 +123,4 @@ def test_a_table_stays_equal_to_its_source(
     assert checked.returncode == 0, checked.stdout + checked.stderr
     proved = lake.command("verify", "--strict")
     assert proved.returncode == 0, proved.stdout + proved.stderr
+    inferred(lake, topic, rivermouth_registry)

@@ -24,7 +24,6 @@ from rivermouth.schemas.registry import Registry, Schema
 from rivermouth.schemas.whole import text_of
 
 _FORMATS = {"AVRO": "avro", "PROTOBUF": "protobuf"}
-_HEADER = "apicurio.value.contentId"
 _HEAD = 5
 _MOST_NUMBERS = 50
 """More than any topic has: other bytes may look like numbers, too."""
@@ -63,12 +62,16 @@ class Schemas:
         last = known[max(known)]
         return newest if newest is not None and newest.kind == kind else last
 
-    def key_names(self, key: bytes | None) -> tuple[str, tuple[str, ...]]:
+    def key_names(self, message: Message) -> tuple[str, tuple[str, ...]]:
         """The format of a record key that names a schema, and its fields; empty: none is known."""
-        if self._options is None or key is None or not framed(key):
+        key = message.key()
+        numbers = numbers_in_headers([message], "key")
+        if isinstance(key, bytes) and framed(key):
+            numbers = (number_of(key),)
+        if self._options is None or not numbers:
             return "", ()
         with Registry(self._options) as registry:
-            found = registry.schema(number_of(key))
+            found = registry.schema(numbers[0])
         if found is None or found.kind not in _FORMATS:
             return "", ()
         name = _FORMATS[found.kind]
@@ -76,12 +79,14 @@ class Schemas:
         return name, tuple(each["name"] for each in record.get("fields", ()))
 
 
-def numbers_in_headers(messages: Sequence[Message]) -> tuple[int, ...]:
-    """The numbers of schemas, where all messages have them in a header; else none."""
-    found = set[int]()
+def numbers_in_headers(messages: Sequence[Message], what: str = "value") -> tuple[int, ...]:
+    """The numbers of schemas of their values, or keys, where all messages have them in a header;
+    else none.
+    """
+    header, found = f"apicurio.{what}.contentId", set[int]()
     for each in messages:
         headers: Any = each.headers() or ()
-        values = [value for name, value in headers if name == _HEADER]
+        values = [value for name, value in headers if name == header]
         if not values:
             return ()
         found.add(int.from_bytes(values[-1], "big"))
@@ -105,7 +110,7 @@ def draft_by_schema(
     try:
         record = _record(name, text, message)
         row = _row_of(record)
-        form, keys = key if row is not None else ("", ())
+        form, keys = key if row is not None and {*key[1]} <= {*_fields(row)} else ("", ())
         mode = "upsert" if keys else "append"
         envelope = PRESETS[DEBEZIUM] if row is not None else None
         its = {"source.envelope": envelope, "target.mode": mode, "columns": ()}

@@ -52,9 +52,9 @@ class Tried:
         """What was seen, in lines."""
         its = self.draft
         words = (its.source[each] for each in ("format", "envelope") if each in its.source)
-        framed = " behind the number of a schema" if "framing" in its.source else ""
+        framing = f", framing {its.source['framing']}" if "framing" in its.source else ""
         return (
-            f"{its.topic}: {', '.join(words)}{framed}, {its.mode};"
+            f"{its.topic}: {', '.join(words)}{framing}, {its.mode};"
             f" {self.taken:,} of {self.samples:,} samples are taken",
             *(f"not taken: {each}" for each in self.reasons),
             *(f"key candidate {each.evidence}" for each in self.keys),
@@ -224,7 +224,7 @@ class Inference:
     ) -> Draft:
         schema = self._schemas.of(topic, numbers)
         values = [_bytes(each.value()) or b"" for each in messages]
-        keys = self._schemas.key_names(_bytes(messages[0].key())) if not append else ("", ())
+        keys = self._schemas.key_names(messages[0]) if not append else ("", ())
         if not keys[1] and not append:
             keys = "json", self._json_keys(topic)
         one = next((each for each in reversed(values) if framed(each)), b"")

@@ -151,6 +151,7 @@ EVENT = {
     ("key", "mode", "columns"),
     [
         (("avro", ("id",)), "upsert", ["id BIGINT", "name STRING", "lsn BIGINT"]),
+        (("avro", ("number",)), "append", ["id BIGINT", "name STRING", "_op STRING"]),
         (("", ()), "append", ["id BIGINT", "name STRING", "_op STRING"]),
     ],
 )
@@ -161,8 +162,8 @@ def test_events_of_avro_are_rows_by_key(
     assert draft.schema.split(",\n") == columns
     [pipeline] = configured(HERE, [draft], "lake.yml").pipelines.values()
     assert pipeline.target.mode == mode
-    assert pipeline.target.order_by == (("lsn",) if key[0] else ())
-    assert pipeline.source.key == (key[0] or None)
+    assert pipeline.target.order_by == (("lsn",) if mode == "upsert" else ())
+    assert pipeline.source.key == ("avro" if mode == "upsert" else None)
 
 
 def test_what_no_column_holds_is_said() -> None:
